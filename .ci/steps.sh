@@ -10,10 +10,11 @@ step() {  # NAME COMMAND...
   local name=$1 start=$SECONDS status=0
   shift
   printf '\n===== %s\n' "$name"
-  "$@" 2>&1 | tee "$(log_of "$name")"
+  MILLRACE_CLOCK=$(log_of "$name").clock "$@" 2>&1 | tee "$(log_of "$name")"
   status=${PIPESTATUS[0]}
   printf '===== %s: %s in %d s (%d s in all)\n' "$name" "$([ "$status" = 0 ] && echo fine || echo FAILED)" \
     $((SECONDS - start)) $((SECONDS - began))
+  printf '%s\t%s\t%s\n' "$name" $((SECONDS - start)) "$(log_of "$name")" >>"$logs/steps"
   [ "$status" = 0 ] || failed+=("$name")
 }
 
@@ -23,7 +24,9 @@ log_of() { printf '%s/%s\n' "$logs" "${1//[^A-Za-z0-9+]/_}"; }  # NAME
 # Its status is 1 if something did.
 report() {  # STEP TITLE=FILE...
   local name
-  printf '\n===== %s again, %d s in all\n' "$1" $((SECONDS - began))
+  printf '\n===== what time went to, %d s in all\n' $((SECONDS - began))
+  python3 .ci/clock.py "$logs/steps" build/*/.ninja_log
+  printf '\n===== %s again\n' "$1"
   sed -n '/ tests passed/,/^Skipped: /{/^Skipped: /!p}' "$(log_of "$1")"
   printf '\n'
   python3 tests/support/skips.py "${@:2}"

@@ -8,6 +8,7 @@ me=config/setup.sh
 # Debian packages by what they are for. Nothing here is built from source that Debian or PyPI has.
 build_packages=(
   g++ cmake ninja-build pkgconf                                            # tools
+  ccache                                                                   # from the first build on: later ones take its objects
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev   # control plane
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
   libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev libtiff-dev  # decoders
@@ -19,7 +20,7 @@ build_packages=(
   libsystemd-dev                                                          # telling systemd that the daemon is ready
   libxrt-dev uuid-dev                                                     # driving FPGAs; its headers want uuid/uuid.h. Optional
 )
-test_packages=(catch2 libbenchmark-dev libavif-bin ccache python3 python3-venv)
+test_packages=(catch2 libbenchmark-dev libavif-bin python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
@@ -32,7 +33,8 @@ usage: $me COMMAND [ARGUMENTS]
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
                     the training recipe; a contact sheet to look at, the throughput, and what the cache brought
   test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
-                    deps and build, then every test; for example: $me test -L unit, or $me test -LE golden.
+                    deps and build, then every test; for example: $me test -L unit, or $me test -LE golden. With -R NAME, which
+                    chooses tests by name, only what those tests need is built.
                     Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch, JAX and Ray, whose packages
@@ -72,6 +74,10 @@ TEXT
 
 say() { printf '%s: %s\n' "$me" "$*" >&2; }
 die() { say "$*"; exit 1; }
+# Into the file MILLRACE_CLOCK, for the table of times that .ci/run ends with. KIND: installing, compiling, testing (seconds), objects or hits.
+clocked() {  # KIND NUMBER
+  [ -z "${MILLRACE_CLOCK:-}" ] || printf '%s\t%s\n' "$1" "$2" >>"$MILLRACE_CLOCK"
+}
 misused() { say "$*"; usage >&2; exit 2; }
 
 # ---------------------------------------------------------------------------------------------------------------- packages
@@ -149,10 +155,12 @@ deps() {
 }
 
 install_packages() {  # MISSING...
+  local began=$SECONDS
   check_root "$@"
   say "installing from Debian: $*"
   apt update || die "apt-get update failed: see above"
   apt install --no-install-recommends "$@" || die "apt-get install failed: see above"
+  clocked installing $((SECONDS - began))
 }
 
 # Where config/cmake/MillraceGpuKernels.cmake looks for it.
@@ -177,92 +185,6 @@ cuda_toolkit() {  # DRY
   fi
 }
 
-# ------------------------------------------------------------------------------------------------------------------- build
-
-jobs_for_this_machine() {  # one a core, but no more than memory allows at 1 GiB each
-  local cores memory
-  cores=$(nproc)
-  memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
-  [ "${memory:-1}" -ge 1 ] || memory=1
-  echo $((cores < memory ? cores : memory))
-}
-
-logged() {  # LOG COMMAND...: shows nothing but the end of the log when the command fails
-  local log=$1
-  shift
-  mkdir -p "$(dirname "$log")"
-  "$@" >"$log" 2>&1 && return 0
-  tail -n 40 "$log" >&2
-  die "failed: $*; the whole log is $log"
-}
-
-configure() {  # PRESET [-DNAME=VALUE...]
-  (cd "$top" && logged "$top/build/$1/configure.log" cmake --preset "$@")
-}
-
-compile() {  # PRESET TARGETS...
-  local preset=$1 began=$SECONDS ninja
-  shift
-  ninja=(env "NINJA_STATUS=[%f/%t, %e s] " ninja -C "$top/build/$preset" -j "$(jobs_for_this_machine)" "$@")
-  if [ -t 2 ]; then
-    "${ninja[@]}" >&2 || die "the build failed: see above"
-  else
-    say "building $preset (log: build/$preset/build.log)"
-    logged "$top/build/$preset/build.log" "${ninja[@]}"
-  fi
-  say "built $preset in $((SECONDS - began)) s"
-}
-
-# Only the programs, and without what tests need, on a machine where nothing was configured for tests before.
-build_programs() {  # PRESET TARGETS...
-  local preset=$1
-  shift
-  if [ -e "$top/build/$preset/build.ninja" ]; then configure "$preset"; else configure "$preset" -DMILLRACE_BUILD_TESTS=OFF; fi
-  compile "$preset" "$@"
-}
-
-build() {
-  local preset=release
-  if [ "${1:-}" = --preset ]; then
-    [ $# -ge 2 ] || misused "--preset needs a name"
-    preset=$2
-    shift 2
-  fi
-  if [ "$preset" = cuda ]; then
-    deps --cuda build test
-    configure cuda
-    [ $# -gt 0 ] || set -- millrace_cuda
-    compile cuda "$@"
-    return
-  fi
-  deps build
-  if [ $# -gt 0 ]; then
-    configure "$preset"
-    compile "$preset" "$@"
-  else
-    build_programs "$preset" bin/millraced bin/millrace-opener bin/millrace libmillrace
-  fi
-}
-
-# Hardened in what costs nothing; two builds of one commit are equal, byte for byte.
-package() {
-  [ $# = 0 ] || misused "package takes nothing"
-  local tree=$top/build/package log=$top/build/packages/cpack.log
-  deps build package
-  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || date +%s)}
-  export SOURCE_DATE_EPOCH
-  mkdir -p "$tree"
-  (cd "$top" && logged "$tree/configure.log" cmake --preset release -B "$tree" -DCMAKE_INSTALL_PREFIX=/usr -DMILLRACE_BUILD_TESTS=OFF \
-    -DCMAKE_EXE_LINKER_FLAGS=-Wl,-z,relro,-z,now -DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,relro,-z,now)
-  compile package all
-  rm -rf "$top/build/packages"
-  mkdir -p "$top/build/packages"
-  (umask 022; cd "$tree" && logged "$log" cpack -G DEB -B "$top/build/packages")
-  rm -rf "$top/build/packages/_CPack_Packages"
-  lintian --allow-root --fail-on error "$top"/build/packages/*.deb || die "lintian objects: see above"
-  ls -1 "$top"/build/packages/*.deb
-}
-
 # -------------------------------------------------------------------------------------------------------------------- demo
 
 # uint8 in batches of 32: small enough for the 64 MiB /dev/shm of a container.
@@ -274,7 +196,7 @@ demo() {
     folder=$(cd "$folder" && pwd)
   fi
   deps build
-  build_programs release bin/millraced bin/millrace-opener bin/millrace libmillrace bin/millrace_make_pictures
+  build_programs release bin/millraced bin/millrace-opener bin/millrace bin/millrace_make_pictures
   if [ -z "$folder" ]; then
     folder=$top/build/demo-pictures
     say "making pictures in build/demo-pictures"
@@ -344,7 +266,7 @@ find_test_data() {
 environments=  # the process that makes them
 
 run_tests() {
-  local preset=release packages=python options=()
+  local preset=release packages=python options=() began status=0
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -373,15 +295,35 @@ run_tests() {
   fi
   [ $packages != frameworks ] || options+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${options[@]}"
-  compile "$preset"
+  compile_for_tests "$preset" "$@"
   if [ -n "$environments" ]; then
+    began=$SECONDS
     wait "$environments" || die "what the tests need from PyPI cannot be set up; $me test --offline goes without it"
+    clocked installing $((SECONDS - began))
     trap - EXIT
   fi
   find_test_data
   say "testing; some checks need a folder of test images in MILLRACE_TEST_DATA (now: ${MILLRACE_TEST_DATA:-none})"
   cd "$top"
-  list_after "$preset" ctest --preset "$preset" --no-tests=error -j 2 "$@"
+  began=$SECONDS
+  list_after "$preset" ctest --preset "$preset" --no-tests=error -j 2 "$@" || status=$?
+  clocked testing $((SECONDS - began))
+  return $status
+}
+
+# Everything; where tests are chosen by their names (-R), what those need.
+compile_for_tests() {  # PRESET CTEST ARGUMENTS...
+  local preset=$1 chosen targets=()
+  shift
+  case " $* " in
+    *" -R "* | *" --tests-regex "*)
+      chosen=$(cd "$top" && ctest --preset "$preset" --show-only=json-v1 "$@" | python3 tests/support/needed_targets.py "build/$preset") ||
+        die "ctest cannot say which tests that chooses: $*"
+      [ -n "$chosen" ] || return 0  # tests of the checkout, of which nothing is built
+      mapfile -t targets <<<"$chosen"
+      ;;
+  esac
+  compile "$preset" "${targets[@]}"
 }
 
 # Runs ctest; then comes the list of what its tests skipped, and at the very end the names of those that failed.
@@ -397,6 +339,8 @@ list_after() {  # PRESET CTEST...
   return $status
 }
 
+# shellcheck source=config/build.sh
+. "$top/config/build.sh"
 # shellcheck source=config/bench.sh
 . "$top/config/bench.sh"
 # shellcheck source=config/wheels.sh

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""What .ci/run's time went to: `clock.py STEPS NINJA_LOG...`, tables for people.
+
+STEPS has a line a step: its name, its seconds and its log, between tabs. LOG.clock, where there is one, has what config/setup.sh says of its
+share. ctest's lines in the logs tell the tests' seconds, ninja's logs the objects'.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+import sys
+from pathlib import Path
+
+SHOWN = 20
+COLUMNS = ("installing", "compiling", "testing", "objects", "hits")
+TEST = re.compile(r"^ *\d+/\d+ Test +#\d+: (\S+) \.*.*?([\d.]+) sec", re.M)
+
+
+def share(clock: Path) -> collections.Counter[str]:
+    """What a step says of itself, added up by kind."""
+    told: collections.Counter[str] = collections.Counter()
+    if clock.exists():
+        for line in clock.read_text().splitlines():
+            kind, _, number = line.partition("\t")
+            told[kind] += int(number)
+    return told
+
+
+def objects(log: Path) -> dict[str, float]:
+    """Seconds of each object in a ninja log of version 5."""
+    spent = {}
+    for line in log.read_text().splitlines()[1:]:
+        start, end, _, output, _ = line.split("\t")
+        if output.endswith(".o"):
+            spent[f"{log.parent.name}: {output}"] = (int(end) - int(start)) / 1000
+    return spent
+
+
+def slowest(title: str, spent: dict[str, float]) -> None:
+    print(f"\n{title}, {len(spent)} in all, {sum(spent.values()):.0f} s:")
+    for name, seconds in sorted(spent.items(), key=lambda row: -row[1])[:SHOWN]:
+        print(f"{seconds:9.1f} s  {name}")
+
+
+def main() -> None:
+    steps = [line.split("\t") for line in Path(sys.argv[1]).read_text().splitlines()]
+    print(f"{'seconds':>9}" + "".join(f"{column:>12}" for column in COLUMNS) + "  step")
+    tests: dict[str, float] = {}
+    for name, seconds, log in steps:
+        told = share(Path(log + ".clock"))
+        print(f"{seconds:>9}" + "".join(f"{told[column] or '':>12}" for column in COLUMNS) + f"  {name}")
+        for test, spent in TEST.findall(Path(log).read_text(errors="replace")):
+            tests[f"{name}: {test}"] = float(spent)
+    slowest("Slowest tests", tests)
+    built: dict[str, float] = {}
+    for log in sys.argv[2:]:
+        built |= objects(Path(log))
+    slowest("Slowest objects", built)
+
+
+if __name__ == "__main__":
+    main()

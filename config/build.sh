@@ -1,0 +1,105 @@
+# shellcheck shell=bash disable=SC2154
+# config/setup.sh build and package: configuring, compiling, and what both say of it. Sourced by setup.sh, whose functions and variables it uses.
+
+jobs_for_this_machine() {  # one a core, but no more than memory allows at 1 GiB each
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+  [ "${memory:-1}" -ge 1 ] || memory=1
+  echo $((cores < memory ? cores : memory))
+}
+
+logged() {  # LOG COMMAND...: shows nothing but the end of the log when the command fails
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 && return 0
+  tail -n 40 "$log" >&2
+  die "failed: $*; the whole log is $log"
+}
+
+configure() {  # PRESET [-DNAME=VALUE...]
+  (cd "$top" && logged "$top/build/$1/configure.log" cmake --preset "$@")
+}
+
+# What ninja's log has got since it had OFFSET bytes, and ccache's since the build began: "420 objects, 17 of them from ccache, 790 s of one core".
+share_of_build() {  # PRESET OFFSET
+  local objects spent hits
+  read -r objects spent < <(tail -c "+$(($2 + 1))" "$top/build/$1/.ninja_log" | awk -F'\t' '
+    NF == 5 { spent[$4] = $2 - $1 }
+    END {
+      for (output in spent) { all += spent[output]; objects += output ~ /\.o$/ }
+      printf "%d %.0f\n", objects, all / 1000
+    }')
+  hits=$(grep -cE '^(direct|preprocessed)_cache_hit' "$top/build/$1/ccache.log" || true)
+  clocked objects "$objects"
+  clocked hits "$hits"
+  printf '%d objects, %d of them from ccache, %d s of one core\n' "$objects" "$hits" "$spent"
+}
+
+compile() {  # PRESET TARGETS...
+  local preset=$1 began=$SECONDS ninja log=$top/build/$1/.ninja_log offset
+  shift
+  offset=$(stat -c %s "$log" 2>/dev/null || echo 0)
+  : >"$top/build/$preset/ccache.log"
+  export CCACHE_STATSLOG=$top/build/$preset/ccache.log
+  ninja=(env "NINJA_STATUS=[%f/%t, %e s] " ninja -C "$top/build/$preset" -j "$(jobs_for_this_machine)" "$@")
+  if [ -t 2 ]; then
+    "${ninja[@]}" >&2 || die "the build failed: see above"
+  else
+    say "building $preset (log: build/$preset/build.log)"
+    logged "$top/build/$preset/build.log" "${ninja[@]}"
+  fi
+  clocked compiling $((SECONDS - began))
+  say "built $preset in $((SECONDS - began)) s: $(share_of_build "$preset" "$offset")"
+}
+
+# Only the programs, and without what tests need, on a machine where nothing was configured for tests before.
+build_programs() {  # PRESET TARGETS...
+  local preset=$1
+  shift
+  if [ -e "$top/build/$preset/build.ninja" ]; then configure "$preset"; else configure "$preset" -DMILLRACE_BUILD_TESTS=OFF; fi
+  compile "$preset" "$@"
+}
+
+build() {
+  local preset=release
+  if [ "${1:-}" = --preset ]; then
+    [ $# -ge 2 ] || misused "--preset needs a name"
+    preset=$2
+    shift 2
+  fi
+  if [ "$preset" = cuda ]; then
+    deps --cuda build test
+    configure cuda
+    [ $# -gt 0 ] || set -- millrace_cuda
+    compile cuda "$@"
+    return
+  fi
+  deps build
+  if [ $# -gt 0 ]; then
+    configure "$preset"
+    compile "$preset" "$@"
+  else
+    build_programs "$preset" bin/millraced bin/millrace-opener bin/millrace libmillrace
+  fi
+}
+
+# Hardened in what costs nothing; two builds of one commit are equal, byte for byte.
+package() {
+  [ $# = 0 ] || misused "package takes nothing"
+  local tree=$top/build/package log=$top/build/packages/cpack.log
+  deps build package
+  SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || date +%s)}
+  export SOURCE_DATE_EPOCH
+  mkdir -p "$tree"
+  (cd "$top" && logged "$tree/configure.log" cmake --preset release -B "$tree" -DCMAKE_INSTALL_PREFIX=/usr -DMILLRACE_BUILD_TESTS=OFF \
+    -DCMAKE_EXE_LINKER_FLAGS=-Wl,-z,relro,-z,now -DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,relro,-z,now)
+  compile package all
+  rm -rf "$top/build/packages"
+  mkdir -p "$top/build/packages"
+  (umask 022; cd "$tree" && logged "$log" cpack -G DEB -B "$top/build/packages")
+  rm -rf "$top/build/packages/_CPack_Packages"
+  lintian --allow-root --fail-on error "$top"/build/packages/*.deb || die "lintian objects: see above"
+  ls -1 "$top"/build/packages/*.deb
+}
