@@ -12,7 +12,7 @@ namespace millrace {
 inline namespace client {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{1'000};
+constexpr std::chrono::milliseconds kReplyPatience{1'000};
 constexpr std::size_t kFrameHeader = 9;  // length (three bytes), type, flags, stream
 constexpr std::uint8_t kGoaway = 7;
 constexpr std::size_t kBeforeText = 8;  // last stream, error code
@@ -32,7 +32,7 @@ std::optional<std::string> text_of_goaway(std::string_view frames) {
 }  // namespace
 
 std::optional<std::string> turned_away(const Address& address) {
-  const Deadline deadline = deadline_after(kPatience);
+  const Deadline deadline = deadline_after(kReplyPatience);
   const auto socket = connect_unix(address.path, SOCK_STREAM, deadline);
   if (!socket) return std::nullopt;
   std::array<char, 1024> bytes{};

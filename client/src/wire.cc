@@ -15,7 +15,7 @@ inline namespace client {
 namespace {
 
 // gRPC takes points in time of its own clocks; the monotonic one does not jump with the wall clock.
-gpr_timespec grpc_time(Deadline deadline) {
+gpr_timespec grpc_deadline(Deadline deadline) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time_left(deadline).count(), GPR_TIMESPAN));
 }
 
@@ -193,7 +193,7 @@ void Wire::poll_stream(Deadline deadline) {
   void* tag = nullptr;
   bool ok = false;
   bool news = false;
-  if (grpc_->queue.AsyncNext(&tag, &ok, grpc_time(deadline)) == grpc::CompletionQueue::GOT_EVENT)
+  if (grpc_->queue.AsyncNext(&tag, &ok, grpc_deadline(deadline)) == grpc::CompletionQueue::GOT_EVENT)
     news = handle(static_cast<Event>(reinterpret_cast<std::uintptr_t>(tag)), ok);
   mutex_.lock();
   polling_ = false;

@@ -22,7 +22,7 @@ off_t record_at(std::uint32_t number) {
   return static_cast<off_t>(kRecordBytes * (std::uint64_t{number} + 1));
 }
 
-std::uint64_t now_in_nanoseconds() {
+std::uint64_t segment_time() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
 }
@@ -93,7 +93,7 @@ Result<std::uint64_t> size_of(const UniqueFd& file) {
 }
 
 SegmentId random_id() {
-  std::uint64_t id = now_in_nanoseconds();
+  std::uint64_t id = segment_time();
   static_cast<void>(::getrandom(&id, sizeof id, GRND_NONBLOCK) == sizeof id);
   return SegmentId{id};
 }
@@ -107,7 +107,7 @@ std::uint64_t StoreSegment::room_for(std::size_t length) {
 Result<std::shared_ptr<StoreSegment>> StoreSegment::create(const Shared& shared) {
   for (int i = 0; i < kTries; ++i) {
     const SegmentId id = random_id();
-    std::shared_ptr<StoreSegment> segment(new StoreSegment(shared, id, now_in_nanoseconds()));
+    std::shared_ptr<StoreSegment> segment(new StoreSegment(shared, id, segment_time()));
     Result<UniqueFd> table = shared.folder.open_file(table_name(id), O_RDWR | O_CREAT | O_EXCL);
     if (!table && table.error().code == Code::kPrecondition) continue;
     if (!table) return table.error();

@@ -10,7 +10,7 @@ namespace {
 
 using kernels::Operation;
 
-constexpr double kLargest = 10;                               // of magnitudes
+constexpr double kLargestMagnitude = 10;                      // of magnitudes
 constexpr double kShiftShare = 0.45, kMixedShiftShare = 0.3;  // of a side
 
 enum class Kind : std::uint8_t {
@@ -36,14 +36,14 @@ constexpr Kind kMixed[] = {Kind::kAutoContrast, Kind::kColor,  Kind::kContrast, 
                            Kind::kEqualize,     Kind::kRotate, Kind::kPosterize, Kind::kSolarize,   Kind::kShearX,
                            Kind::kShearY,       Kind::kShiftX, Kind::kShiftY};
 
-Operation plain(kernels::Step step) {
+Operation timm_operation(kernels::Step step) {
   Operation operation;
   operation.step = step;
   return operation;
 }
 
 Operation enhanced(kernels::Step step, double factor) {
-  Operation operation = plain(step);
+  Operation operation = timm_operation(step);
   operation.factor = static_cast<float>(factor);
   return operation;
 }
@@ -52,7 +52,7 @@ Operation enhanced(kernels::Step step, double factor) {
 std::optional<Operation> posterized(int bits) {
   if (bits >= 8) return std::nullopt;
   if (bits == 0) return enhanced(kernels::Step::kBrightness, 0);
-  Operation operation = plain(kernels::Step::kPosterize);
+  Operation operation = timm_operation(kernels::Step::kPosterize);
   operation.value = bits;
   return operation;
 }
@@ -65,7 +65,7 @@ Operation solarize_added(int added) {
 
 // As a matrix from the result to the source, row by row.
 Operation moved(const std::array<double, 8>& matrix) {
-  Operation operation = plain(kernels::Step::kAffine);
+  Operation operation = timm_operation(kernels::Step::kAffine);
   operation.matrix = matrix;
   return operation;
 }
@@ -80,11 +80,11 @@ class AtLevel {
   std::optional<Operation> of(Kind kind) {
     switch (kind) {
       case Kind::kAutoContrast:
-        return plain(kernels::Step::kAutocontrast);
+        return timm_operation(kernels::Step::kAutocontrast);
       case Kind::kEqualize:
-        return plain(kernels::Step::kEqualize);
+        return timm_operation(kernels::Step::kEqualize);
       case Kind::kInvert:
-        return plain(kernels::Step::kInvert);
+        return timm_operation(kernels::Step::kInvert);
       case Kind::kPosterize:
         return posterized(step_.increasing ? 4 - whole(4) : whole(4));
       case Kind::kSolarize:
@@ -154,7 +154,7 @@ std::optional<Operation> draw_timm_operation(const steps::TimmRandAugment& step,
   const bool is_done = random.uniform() < step.probability;
   const double magnitude = step.magnitude + static_cast<double>(step.magnitude_std) * random.normal();
   if (!is_done) return std::nullopt;
-  return AtLevel(step, std::clamp(magnitude, 0.0, kLargest) / kLargest, size, random).of(kind);
+  return AtLevel(step, std::clamp(magnitude, 0.0, kLargestMagnitude) / kLargestMagnitude, size, random).of(kind);
 }
 
 std::optional<Operation> draw_timm_operation(const steps::TimmAugMix& step, kernels::Size size, RandomStream& random) {
@@ -163,7 +163,7 @@ std::optional<Operation> draw_timm_operation(const steps::TimmAugMix& step, kern
   const double magnitude =
       step.magnitude_std ? most + static_cast<double>(*step.magnitude_std) * random.normal() : most * random.uniform();
   const steps::TimmRandAugment increasing{.increasing = true, .fill = step.fill, .sampling = step.sampling};
-  const double level = std::clamp(magnitude, 0.0, kLargest) / kLargest;
+  const double level = std::clamp(magnitude, 0.0, kLargestMagnitude) / kLargestMagnitude;
   return AtLevel(increasing, level, size, random, kMixedShiftShare).of(kind);
 }
 

@@ -15,7 +15,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{1'000};  // at roots that nobody wants
+constexpr std::chrono::milliseconds kBetweenListingLooks{1'000};  // at roots that nobody wants
 
 struct RunningList {
   std::variant<Listing, OwnList> listing;
@@ -138,7 +138,7 @@ void ListingThread::wait_for_work() {
 // Whether there is nothing yet.
 bool ListingThread::wait_while_idle(bool holds_roots) {
   MutexLock lock(mutex_);
-  const auto until = std::chrono::steady_clock::now() + kBetweenLooks;
+  const auto until = std::chrono::steady_clock::now() + kBetweenListingLooks;
   while (waiting_.empty() && !closed_) {
     if (!holds_roots) {
       ready_.wait(mutex_);

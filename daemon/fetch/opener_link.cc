@@ -16,7 +16,7 @@ namespace {
 using shm::OpenerReplyKind;
 
 constexpr int kAttempts = 3;  // an opener that is started anew knows nobody; seldom it is while it is asked
-constexpr std::chrono::milliseconds kBetweenLooks{500};
+constexpr std::chrono::milliseconds kBetweenOpenerLooks{500};
 constexpr std::chrono::seconds kBetweenLines{10};
 
 std::int64_t milliseconds_now() {
@@ -60,7 +60,7 @@ bool OpenerLink::serves() {
   if (found_.load(std::memory_order_relaxed)) return true;
   const std::int64_t now = milliseconds_now();
   std::int64_t looked = looked_.load(std::memory_order_relaxed);
-  if (looked != 0 && now - looked < kBetweenLooks.count()) return false;
+  if (looked != 0 && now - looked < kBetweenOpenerLooks.count()) return false;
   if (!looked_.compare_exchange_strong(looked, now, std::memory_order_relaxed)) return false;
   if (::access(options_.socket.c_str(), R_OK | W_OK) != 0) return false;
   if (!found_.exchange(true, std::memory_order_relaxed))

@@ -16,8 +16,8 @@ std::string without_slashes_at_the_end(std::string path) {
 // As realpath(3), but also of what is not there, or not yet.
 std::string without_links(const std::string& path) {
   namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;  // as the kernel
-  std::vector<fs::path> to_do;    // the next one last
+  constexpr int kMostLinksFollowed = 40;  // as the kernel
+  std::vector<fs::path> to_do;            // the next one last
   const auto put_off = [&](const fs::path& components) {
     const std::vector<fs::path> parts(components.begin(), components.end());
     to_do.insert(to_do.end(), parts.rbegin(), parts.rend());
@@ -32,7 +32,7 @@ std::string without_links(const std::string& path) {
     if (component == "..") {
       at = at.parent_path();
     } else if (!component.empty() && component != ".") {
-      const bool follow = !no_link && ++links <= kMostLinks;
+      const bool follow = !no_link && ++links <= kMostLinksFollowed;
       if (follow) put_off(target);
       if (!follow) at /= component;
     }

@@ -30,17 +30,19 @@ CodecMemory heic_codec_memory(Size, ByteReader bytes_untrusted) {
   const Result<HeifPicture> picture = read_heif_picture(bytes_untrusted, HeifMetadata::kSkip);
   const Result<HeifItems> items = HeifItems::open(bytes_untrusted);
   if (!picture || !items) return {};
-  constexpr std::uint32_t kLongest = 1 << 16;
-  constexpr std::uint64_t kMostKept = 17, kNotes = 4, kTables = 2 << 20;  // pictures; bytes a pixel; of each decoder
+  constexpr std::uint32_t kLongestSide = 1 << 16;
+  constexpr std::uint64_t kMostPicturesKept = 17, kNotes = 4,
+                          kTables = 2 << 20;  // pictures; bytes a pixel; of each decoder
   const bool is_grid = picture->parts != 1;
   const std::uint32_t id = is_grid ? items->part(items->primary(), 0).value_or(items->primary()) : items->primary();
   const HeifItem part = items->item(id);
   const Result<HevcUnits> units = read_hevc_units(part.configuration, part.data, picture->part, {});
   const bool is_deep = !units || units->bits > 8 || is_grid;  // the other parts may be
-  const auto padded = [&](std::uint32_t side) { return divide_up(std::min(side, kLongest) + 1, 64) * 64 + 64; };
+  const auto padded = [&](std::uint32_t side) { return divide_up(std::min(side, kLongestSide) + 1, 64) * 64 + 64; };
   const std::uint64_t pixels = padded(picture->part.width) * padded(picture->part.height);
   const std::uint64_t one = pixels * (3 * (is_deep ? 2 : 1) + kNotes);
-  const std::uint64_t kept = is_grid || !units ? kMostKept : std::clamp<std::uint64_t>(units->slices, 1, kMostKept);
+  const std::uint64_t kept =
+      is_grid || !units ? kMostPicturesKept : std::clamp<std::uint64_t>(units->slices, 1, kMostPicturesKept);
   const Bytes other = kCodecFixed + Bytes{kTables + bytes_untrusted.size()};
   return {other + Bytes{one}, other + Bytes{one * kept}};
 }

@@ -10,8 +10,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::size_t kSignature = 8;
-constexpr std::size_t kChunkFrame = 12;  // length, type, checksum
+constexpr std::size_t kPngSignature = 8;
+constexpr std::size_t kPngChunkFrame = 12;  // length, type, checksum
 constexpr std::string_view kXmp = "XML:com.adobe.xmp"sv, kExif = "exif"sv, kRawExif = "Raw profile type exif"sv;
 
 struct Text {
@@ -100,7 +100,7 @@ class AnimationEnd {
 Found find_metadata(const ByteReader& bytes) {
   Found found;
   AnimationEnd animation_end;
-  std::size_t at = kSignature;
+  std::size_t at = kPngSignature;
   while (const std::optional<std::uint32_t> length = bytes.big32(at)) {
     if (bytes.holds(at + 4, "IEND") || animation_end.is_here(bytes, at)) break;
     const ByteView data = bytes.part(at + 8, *length);
@@ -114,7 +114,7 @@ Found find_metadata(const ByteReader& bytes) {
     } else if (bytes.holds(at + 4, "iTXt")) {
       if (const auto text = international_text(data)) found.take(*text);
     }
-    at += kChunkFrame + *length;
+    at += kPngChunkFrame + *length;
   }
   return found;
 }

@@ -31,7 +31,7 @@ enum class Tag : std::uint32_t {
 constexpr std::uint64_t kMostEntries = 65'535;
 constexpr std::uint32_t kInks = 5, kJpeg = 7, kApart = 2;
 
-std::size_t bytes_of_type(std::uint32_t type) {
+std::size_t bytes_of_field_type(std::uint32_t type) {
   constexpr std::uint8_t kBytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
   return type < sizeof(kBytes) ? kBytes[type] : 0;
 }
@@ -42,7 +42,7 @@ struct Entry {
   std::size_t values_at = 0;
   bool is_outside = false;  // of the directory
 
-  std::uint64_t bytes() const { return count * bytes_of_type(type); }
+  std::uint64_t bytes() const { return count * bytes_of_field_type(type); }
 };
 
 // The first directory. Positions are not below 2^63, for the file is not.
@@ -53,7 +53,7 @@ class Directory {
   std::optional<std::uint32_t> number(Tag tag) const {
     const std::optional<Entry> entry = find(tag);
     if (!entry || entry->count == 0) return std::nullopt;
-    switch (bytes_of_type(entry->type)) {
+    switch (bytes_of_field_type(entry->type)) {
       case 1:
         return bytes_.u8(entry->values_at);
       case 2:

@@ -10,24 +10,24 @@
 namespace millrace {
 namespace {
 
-std::string to_text(float value) {
+std::string text_of(float value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", static_cast<double>(value));
   return text.data();
 }
 
-std::string to_text(Size size) {
+std::string text_of(Size size) {
   return std::to_string(size.width) + "x" + std::to_string(size.height);
 }
 
-Error wrong(std::string_view field, const std::string& what) {
+Error wrong_field(std::string_view field, const std::string& what) {
   return Error{Code::kInvalid, "recipe." + std::string(field) + ": " + what};
 }
 
 Result<void> check_side(std::string_view field, std::int64_t side, std::uint32_t max_side) {
   if (side >= 1 && side <= max_side) return {};
-  return wrong(field,
-               "must be between 1 and " + std::to_string(max_side) + " (limits.side), is " + std::to_string(side));
+  return wrong_field(
+      field, "must be between 1 and " + std::to_string(max_side) + " (limits.side), is " + std::to_string(side));
 }
 
 Result<void> check_size(const std::string& field, Size size, std::uint32_t max_side) {
@@ -37,15 +37,15 @@ Result<void> check_size(const std::string& field, Size size, std::uint32_t max_s
 
 Result<void> check_count(std::string_view field, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value >= least && value <= most) return {};
-  return wrong(field, "must be between " + std::to_string(least) + " and " + std::to_string(most) + ", is " +
-                          std::to_string(value));
+  return wrong_field(field, "must be between " + std::to_string(least) + " and " + std::to_string(most) + ", is " +
+                                std::to_string(value));
 }
 
 // A comparison that NaN fails.
 Result<void> check_positive(std::string_view field, float value, float most) {
   if (value > 0 && value <= most) return {};
-  const std::string range = std::isfinite(most) ? "more than 0 and at most " + to_text(most) : "more than 0";
-  return wrong(field, "must be " + range + ", is " + to_text(value));
+  const std::string range = std::isfinite(most) ? "more than 0 and at most " + text_of(most) : "more than 0";
+  return wrong_field(field, "must be " + range + ", is " + text_of(value));
 }
 
 struct CheckCrop {
@@ -60,22 +60,22 @@ struct CheckCrop {
     MILLRACE_TRY_VOID(check_positive("crop.random_resized.min_ratio", crop.min_ratio, kMostRatio));
     MILLRACE_TRY_VOID(check_positive("crop.random_resized.max_ratio", crop.max_ratio, kMostRatio));
     if (crop.min_scale > crop.max_scale)
-      return wrong("crop.random_resized.min_scale",
-                   to_text(crop.min_scale) + " is over max_scale, " + to_text(crop.max_scale));
+      return wrong_field("crop.random_resized.min_scale",
+                         text_of(crop.min_scale) + " is over max_scale, " + text_of(crop.max_scale));
     if (crop.min_ratio > crop.max_ratio)
-      return wrong("crop.random_resized.min_ratio",
-                   to_text(crop.min_ratio) + " is over max_ratio, " + to_text(crop.max_ratio));
+      return wrong_field("crop.random_resized.min_ratio",
+                         text_of(crop.min_ratio) + " is over max_ratio, " + text_of(crop.max_ratio));
     return {};
   }
   Result<void> operator()(const BoxCrop& crop) const {
     const Box& box = crop.box;
-    if (box.left < 0) return wrong("crop.box.left", "must be at least 0, is " + std::to_string(box.left));
-    if (box.top < 0) return wrong("crop.box.top", "must be at least 0, is " + std::to_string(box.top));
+    if (box.left < 0) return wrong_field("crop.box.left", "must be at least 0, is " + std::to_string(box.left));
+    if (box.top < 0) return wrong_field("crop.box.top", "must be at least 0, is " + std::to_string(box.top));
     MILLRACE_TRY_VOID(check_side("crop.box.width", box.width, max_side));
     MILLRACE_TRY_VOID(check_side("crop.box.height", box.height, max_side));
     if (std::int64_t{box.left} + box.width > max_side || std::int64_t{box.top} + box.height > max_side)
-      return wrong("crop.box",
-                   "reaches beyond the largest image, " + std::to_string(max_side) + " pixels a side (limits.side)");
+      return wrong_field(
+          "crop.box", "reaches beyond the largest image, " + std::to_string(max_side) + " pixels a side (limits.side)");
     return {};
   }
   Result<void> operator()(const GridCell& cell) const {
@@ -95,8 +95,9 @@ struct CheckResize {
     if (!side.longest) return {};
     MILLRACE_TRY_VOID(check_side("resize.longest", *side.longest, max_side));
     if (*side.longest > side.pixels) return {};
-    return wrong("resize.longest", "must be more than resize.shorter_side (" + std::to_string(side.pixels) + "), is " +
-                                       std::to_string(*side.longest) + "; resize.longer_side alone bounds both sides");
+    return wrong_field("resize.longest", "must be more than resize.shorter_side (" + std::to_string(side.pixels) +
+                                             "), is " + std::to_string(*side.longest) +
+                                             "; resize.longer_side alone bounds both sides");
   }
   Result<void> operator()(const LongerSide& side) const {
     return check_side("resize.longer_side", side.pixels, max_side);
@@ -123,8 +124,8 @@ struct CheckResize {
     MILLRACE_TRY_VOID(check_positive("resize.scale_jitter.scale.low", jitter.scale.low, kMostScale));
     MILLRACE_TRY_VOID(check_positive("resize.scale_jitter.scale.high", jitter.scale.high, kMostScale));
     if (jitter.scale.low <= jitter.scale.high) return {};
-    return wrong("resize.scale_jitter.scale.low",
-                 to_text(jitter.scale.low) + " is over high, " + to_text(jitter.scale.high));
+    return wrong_field("resize.scale_jitter.scale.low",
+                       text_of(jitter.scale.low) + " is over high, " + text_of(jitter.scale.high));
   }
   Result<void> operator()(const RandomShorterSide& sides) const {
     MILLRACE_TRY_VOID(check_count("resize.random_shorter_side.sides", sides.sides.size(), 1, RandomShorterSide::kMost));
@@ -150,21 +151,21 @@ Result<void> check_patches(const Recipe& recipe, const Patches& patches, std::ui
   MILLRACE_TRY_VOID(check_count("patches.merge", patches.merge, 1, Patches::kMostMerge));
   MILLRACE_TRY_VOID(check_count("patches.temporal", patches.temporal, 1, Patches::kMostTemporal));
   if (recipe.layout != Layout::kNchw)
-    return wrong("layout", "patches hold their channels one after the other: leave NHWC out, or recipe.patches");
+    return wrong_field("layout", "patches hold their channels one after the other: leave NHWC out, or recipe.patches");
   const Size group = patches.group();
   const Size output = known_multiples(recipe).value_or(group);
-  const std::string rest = " pixels do not divide into groups of " + to_text(group) +
+  const std::string rest = " pixels do not divide into groups of " + text_of(group) +
                            " (patch x merge): choose sizes that are multiples of that";
-  if (output.width % group.width != 0) return wrong("patches.width", "outputs of " + to_text(output) + rest);
-  if (output.height % group.height != 0) return wrong("patches.height", "outputs of " + to_text(output) + rest);
+  if (output.width % group.width != 0) return wrong_field("patches.width", "outputs of " + text_of(output) + rest);
+  if (output.height % group.height != 0) return wrong_field("patches.height", "outputs of " + text_of(output) + rest);
   return {};
 }
 
 Result<void> check_filters(const Recipe& recipe) {
   if (recipe.random_filters.size() > Recipe::kMostFilters)
-    return wrong("resize.random_filters", "must be at most " + std::to_string(Recipe::kMostFilters));
+    return wrong_field("resize.random_filters", "must be at most " + std::to_string(Recipe::kMostFilters));
   for (const Filter filter : recipe.random_filters)
-    if (filter > Filter::kLanczos) return wrong("resize.random_filters", "one of them is none");
+    if (filter > Filter::kLanczos) return wrong_field("resize.random_filters", "one of them is none");
   return {};
 }
 
@@ -176,57 +177,60 @@ Result<void> check_pad(const Recipe& recipe, std::uint32_t max_side) {
   MILLRACE_TRY_VOID(check_count("pad.right", pad.right, 0, max_side));
   MILLRACE_TRY_VOID(check_count("pad.bottom", pad.bottom, 0, max_side));
   if (pad.to) MILLRACE_TRY_VOID(check_size("pad.to", *pad.to, max_side));
-  if (pad.place > CropPlace::kRandom) return wrong("pad.place", "is none");
+  if (pad.place > CropPlace::kRandom) return wrong_field("pad.place", "is none");
   if (pad.place != CropPlace::kCentre && !pad.to)
-    return wrong("pad.place", "says where the image lies in what pad.to adds: set that, or leave the place out");
-  if (pad.mode > Pad::Mode::kSymmetric) return wrong("pad.mode", "is none");
+    return wrong_field("pad.place", "says where the image lies in what pad.to adds: set that, or leave the place out");
+  if (pad.mode > Pad::Mode::kSymmetric) return wrong_field("pad.mode", "is none");
   return {};
 }
 
 Result<void> check_indices(const Recipe& recipe) {
   if (!recipe.indices) return {};
-  if (recipe.channels != Channels::kGrey) return wrong("indices", "are one channel: ask for channels grey");
+  if (recipe.channels != Channels::kGrey) return wrong_field("indices", "are one channel: ask for channels grey");
   if (recipe.filter != Filter::kNearest || !recipe.random_filters.empty())
-    return wrong("indices", "have nothing in between: ask for resize.filter nearest");
+    return wrong_field("indices", "have nothing in between: ask for resize.filter nearest");
   return {};
 }
 
 Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
   const std::optional<Size> resized = fixed_padded_size(recipe);
   if (resized && (resized->width > max_side || resized->height > max_side))
-    return wrong(recipe.pad ? "pad" : "resize", "makes " + to_text(*resized) +
-                                                    " pixels of the crop, over the limit of " +
-                                                    std::to_string(max_side) + " a side (limits.side)");
+    return wrong_field(recipe.pad ? "pad" : "resize", "makes " + text_of(*resized) +
+                                                          " pixels of the crop, over the limit of " +
+                                                          std::to_string(max_side) + " a side (limits.side)");
   if (recipe.centre_crop) {
     MILLRACE_TRY_VOID(check_size("centre_crop", *recipe.centre_crop, max_side));
     if (resized && (resized->width < recipe.centre_crop->width || resized->height < recipe.centre_crop->height)) {
-      return wrong("centre_crop", "is larger than the " + std::to_string(resized->width) + "x" +
-                                      std::to_string(resized->height) + " pixels that crop, resize and pad leave");
+      return wrong_field("centre_crop", "is larger than the " + std::to_string(resized->width) + "x" +
+                                            std::to_string(resized->height) +
+                                            " pixels that crop, resize and pad leave");
     }
   }
-  if (recipe.crop_place > CropPlace::kRandom) return wrong("crop_place", "is none");
+  if (recipe.crop_place > CropPlace::kRandom) return wrong_field("crop_place", "is none");
   if (recipe.crop_place != CropPlace::kCentre && !recipe.centre_crop)
-    return wrong("crop_place", "says where centre_crop is cut: give that its size, or leave the place out");
+    return wrong_field("crop_place", "says where centre_crop is cut: give that its size, or leave the place out");
   if (recipe.packing == Packing::kOneSize && !fixed_size(recipe)) {
-    return wrong("packing",
-                 "one tensor for all needs a recipe that fixes the size: set resize.exact, centre_crop, pad.to or a "
-                 "crop of fixed size, "
-                 "or ask for packed output");
+    return wrong_field(
+        "packing",
+        "one tensor for all needs a recipe that fixes the size: set resize.exact, centre_crop, pad.to or a "
+        "crop of fixed size, "
+        "or ask for packed output");
   }
   return {};
 }
 
 Result<void> check_values(const Recipe& recipe) {
   if (!(recipe.flip_probability >= 0 && recipe.flip_probability <= 1))
-    return wrong("flip_probability", "must be between 0 and 1, is " + to_text(recipe.flip_probability));
+    return wrong_field("flip_probability", "must be between 0 and 1, is " + text_of(recipe.flip_probability));
   if (!recipe.normalise) return {};
   if (recipe.dtype == DType::kUint8)
-    return wrong("normalise", "makes no sense of uint8 output: ask for float32, float16 or bfloat16, or leave it out");
+    return wrong_field("normalise",
+                       "makes no sense of uint8 output: ask for float32, float16 or bfloat16, or leave it out");
   for (std::size_t i = 0; i < recipe.normalise->mean.size(); ++i) {
     const std::string at = "[" + std::to_string(i) + "]";
-    if (!std::isfinite(recipe.normalise->mean[i])) return wrong("normalise.mean" + at, "must be finite");
+    if (!std::isfinite(recipe.normalise->mean[i])) return wrong_field("normalise.mean" + at, "must be finite");
     if (!std::isfinite(recipe.normalise->std[i]) || recipe.normalise->std[i] == 0)
-      return wrong("normalise.std" + at, "must be finite and not 0, is " + to_text(recipe.normalise->std[i]));
+      return wrong_field("normalise.std" + at, "must be finite and not 0, is " + text_of(recipe.normalise->std[i]));
   }
   return {};
 }
@@ -235,7 +239,7 @@ Result<void> check_values(const Recipe& recipe) {
 Result<void> check_beside_views(const Recipe& recipe) {
   const Recipe unset;
   const auto own = [](std::string_view field) {
-    return wrong(field, "is each view's own: say it in recipe.views, or leave the views out");
+    return wrong_field(field, "is each view's own: say it in recipe.views, or leave the views out");
   };
   if (recipe.crop != unset.crop) return own("crop");
   if (recipe.resize != unset.resize || recipe.filter != unset.filter) return own("resize");
@@ -246,8 +250,9 @@ Result<void> check_beside_views(const Recipe& recipe) {
   if (recipe.flip_probability != unset.flip_probability) return own("flip_probability");
   if (!recipe.steps.empty()) return own("steps");
   if (recipe.erasing) return own("erasing");
-  if (recipe.packing != unset.packing) return wrong("packing", "views are of one size each: leave packed output out");
-  if (recipe.patches) return wrong("patches", "are not made of views: leave one of them out");
+  if (recipe.packing != unset.packing)
+    return wrong_field("packing", "views are of one size each: leave packed output out");
+  if (recipe.patches) return wrong_field("patches", "are not made of views: leave one of them out");
   return {};
 }
 
@@ -260,21 +265,22 @@ Error of_view(std::size_t number, Error error) {
 }
 
 Result<void> check_view(Recipe view, std::uint32_t max_side) {
-  if (!view.views.empty()) return wrong("views", "a view has none of its own");
-  if (view.packing != Packing::kOneSize) return wrong("packing", "views are of one size each: leave packed output out");
+  if (!view.views.empty()) return wrong_field("views", "a view has none of its own");
+  if (view.packing != Packing::kOneSize)
+    return wrong_field("packing", "views are of one size each: leave packed output out");
   view.packing = Packing::kPacked;  // what is said of an open size below a view could not follow
   MILLRACE_TRY_VOID(check_recipe(view, max_side));
   if (fixed_size(view)) return {};
-  return wrong("resize",
-               "leaves the size open, and each view has one: set resize.exact, centre_crop, pad.to or a crop of "
-               "fixed size");
+  return wrong_field("resize",
+                     "leaves the size open, and each view has one: set resize.exact, centre_crop, pad.to or a crop of "
+                     "fixed size");
 }
 
 Result<void> check_views(const Recipe& recipe, std::uint32_t max_side) {
   MILLRACE_TRY_VOID(check_beside_views(recipe));
   if (recipe.views.size() > Recipe::kMostViews)
-    return wrong("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all, are " +
-                              std::to_string(recipe.views.size()));
+    return wrong_field("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all, are " +
+                                    std::to_string(recipe.views.size()));
   std::size_t steps = 0;
   for (std::size_t i = 0; i < recipe.views.size(); ++i) {
     const Recipe& view = recipe.views[i];
@@ -283,8 +289,8 @@ Result<void> check_views(const Recipe& recipe, std::uint32_t max_side) {
     if (Result<void> sound = check_view(view, max_side); !sound) return of_view(i, std::move(sound).error());
   }
   if (steps <= Recipe::kMostStepsOfViews) return {};
-  return wrong("views", "must have at most " + std::to_string(Recipe::kMostStepsOfViews) + " steps in all, have " +
-                            std::to_string(steps));
+  return wrong_field("views", "must have at most " + std::to_string(Recipe::kMostStepsOfViews) +
+                                  " steps in all, have " + std::to_string(steps));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string to_text(double value) {
   return text.data();
 }
 
-Error wrong(std::string_view field, const std::string& what) {
+Error wrong_step(std::string_view field, const std::string& what) {
   return Error{Code::kInvalid, std::string(field) + ": " + what};
 }
 
@@ -26,14 +26,14 @@ Result<void> check_value(std::string_view field, double value, double least, dou
   if (value >= std::min(least, double{static_cast<float>(least)}) &&
       value <= std::max(most, double{static_cast<float>(most)}))
     return {};
-  return wrong(field, "must be between " + to_text(least) + " and " + to_text(most) + ", is " + to_text(value));
+  return wrong_step(field, "must be between " + to_text(least) + " and " + to_text(most) + ", is " + to_text(value));
 }
 
 Result<void> check_interval(const std::string& field, const Interval& interval, double least, double most) {
   MILLRACE_TRY_VOID(check_value(field + ".low", interval.low, least, most));
   MILLRACE_TRY_VOID(check_value(field + ".high", interval.high, least, most));
   if (interval.low <= interval.high) return {};
-  return wrong(field, "low, " + to_text(interval.low) + ", is over high, " + to_text(interval.high));
+  return wrong_step(field, "low, " + to_text(interval.low) + ", is over high, " + to_text(interval.high));
 }
 
 Result<void> check_interval(const std::string& field, const std::optional<Interval>& interval, double least,
@@ -43,7 +43,7 @@ Result<void> check_interval(const std::string& field, const std::optional<Interv
 
 Result<void> check_around(const std::string& field, const Surroundings& around) {
   if (around.sampling <= PixelSampling::kBicubic) return {};
-  return wrong(field + ".around.sampling", "is not one of nearest, bilinear and bicubic");
+  return wrong_step(field + ".around.sampling", "is not one of nearest, bilinear and bicubic");
 }
 
 constexpr double kMostFactor = 1000, kMostPixels = 100, kLeastPixels = 0.001, kMostDegrees = 36'000;
@@ -62,7 +62,7 @@ class CheckStep {
   Result<void> operator()(steps::Simple simple) {
     operations_ = 1;
     if (simple <= steps::Simple::kEqualize) return {};
-    return wrong(at_ + ".simple", "is no step");
+    return wrong_step(at_ + ".simple", "is no step");
   }
   Result<void> operator()(const steps::Posterize& step) {
     operations_ = 1;
@@ -84,18 +84,18 @@ class CheckStep {
     MILLRACE_TRY_VOID(check_interval(at + ".saturation", step.saturation, 0, kMostFactor));
     MILLRACE_TRY_VOID(check_interval(at + ".hue", step.hue, -0.5, 0.5));
     if (step.brightness || step.contrast || step.saturation || step.hue) return {};
-    return wrong(at, "changes nothing: set brightness, contrast, saturation or hue");
+    return wrong_step(at, "changes nothing: set brightness, contrast, saturation or hue");
   }
   Result<void> operator()(const steps::GaussianBlur& step) {
     operations_ = 1;
     const std::string at = at_ + ".gaussian_blur";
     if (step.kernel_size % 2 == 0)
-      return wrong(at + ".kernel_size", "must be odd, is " + std::to_string(step.kernel_size));
+      return wrong_step(at + ".kernel_size", "must be odd, is " + std::to_string(step.kernel_size));
     MILLRACE_TRY_VOID(check_value(at + ".kernel_size", step.kernel_size, 1, kMostKernel));
     if (shortest_ && step.kernel_size / 2 >= *shortest_)
-      return wrong(at + ".kernel_size", "must be less than twice the shorter side, which is " +
-                                            std::to_string(*shortest_) + " pixels, is " +
-                                            std::to_string(step.kernel_size));
+      return wrong_step(at + ".kernel_size", "must be less than twice the shorter side, which is " +
+                                                 std::to_string(*shortest_) + " pixels, is " +
+                                                 std::to_string(step.kernel_size));
     return check_interval(at + ".sigma", step.sigma, kLeastPixels, kMostPixels);
   }
   Result<void> operator()(const steps::PillowBlur& step) {
@@ -143,7 +143,7 @@ class CheckStep {
   }
   Result<void> operator()(const steps::AutoAugment& step) {
     operations_ = 2;
-    if (step.policy > steps::AugmentPolicy::kSvhn) return wrong(at_ + ".auto_augment.policy", "is none");
+    if (step.policy > steps::AugmentPolicy::kSvhn) return wrong_step(at_ + ".auto_augment.policy", "is none");
     return check_around(at_ + ".auto_augment", step.around);
   }
   Result<void> operator()(const steps::TimmRandAugment& step) {
@@ -175,17 +175,17 @@ class CheckStep {
     MILLRACE_TRY_VOID(check_group(at, group.steps, true));
     if (group.weights.empty()) return {};
     if (group.weights.size() != group.steps.size())
-      return wrong(at + ".weights", "must be as many as steps, " + std::to_string(group.steps.size()) + ", are " +
-                                        std::to_string(group.weights.size()));
+      return wrong_step(at + ".weights", "must be as many as steps, " + std::to_string(group.steps.size()) + ", are " +
+                                             std::to_string(group.weights.size()));
     for (std::size_t i = 0; i < group.weights.size(); ++i)
       MILLRACE_TRY_VOID(check_value(at + ".weights[" + std::to_string(i) + "]", group.weights[i], 0, 1e6));
     if (std::any_of(group.weights.begin(), group.weights.end(), [](float weight) { return weight > 0; })) return {};
-    return wrong(at + ".weights", "are all 0: nothing could be chosen");
+    return wrong_step(at + ".weights", "are all 0: nothing could be chosen");
   }
 
   // Of steps of which one alone is done, or all.
   Result<void> check_group(const std::string& at, const std::vector<Step>& steps, bool is_choice) {
-    if (steps.empty()) return wrong(at, "has no steps: name some, or leave it out");
+    if (steps.empty()) return wrong_step(at, "has no steps: name some, or leave it out");
     for (std::size_t i = 0; i < steps.size(); ++i) {
       CheckStep check(at + ".steps[" + std::to_string(i) + "]", shortest_);
       MILLRACE_TRY_VOID(check_value(check.at_ + ".probability", steps[i].probability, 0, 1));
@@ -228,15 +228,16 @@ Result<void> check_steps(const Recipe& recipe) {
   if (recipe.steps.empty()) return {};
   const std::size_t steps = count_steps(recipe.steps);
   if (steps > Step::kMost)
-    return wrong("recipe.steps", "at most " + std::to_string(Step::kMost) + " in all, are " + std::to_string(steps));
+    return wrong_step("recipe.steps",
+                      "at most " + std::to_string(Step::kMost) + " in all, are " + std::to_string(steps));
   if (depth_of(recipe.steps) > Step::kMostNested)
-    return wrong("recipe.steps", "at most " + std::to_string(Step::kMostNested) + " in each other");
+    return wrong_step("recipe.steps", "at most " + std::to_string(Step::kMostNested) + " in each other");
   const std::optional<Size> size = fixed_size(recipe);
   CheckStep check("recipe", size ? std::optional(std::min(size->width, size->height)) : std::nullopt);
   MILLRACE_TRY_VOID(check.check_group("recipe", recipe.steps, false));
   if (check.operations() <= Step::kMost) return {};
-  return wrong("recipe.steps", "make up to " + std::to_string(check.operations()) + " operations a sample, at most " +
-                                   std::to_string(Step::kMost) + " are done");
+  return wrong_step("recipe.steps", "make up to " + std::to_string(check.operations()) +
+                                        " operations a sample, at most " + std::to_string(Step::kMost) + " are done");
 }
 
 Result<void> check_erasing(const Recipe& recipe) {
@@ -249,18 +250,18 @@ Result<void> check_erasing(const Recipe& recipe) {
   MILLRACE_TRY_VOID(check_interval(at + ".ratio", erasing.ratio, 1 / kMostRatio, kMostRatio));
   for (std::size_t i = 0; i < erasing.value.size(); ++i) {
     const std::string value = at + ".value[" + std::to_string(i) + "]";
-    if (!std::isfinite(erasing.value[i])) return wrong(value, "must be finite");
+    if (!std::isfinite(erasing.value[i])) return wrong_step(value, "must be finite");
     if (recipe.dtype == DType::kUint8) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], 0, 255));
     if (recipe.dtype == DType::kFloat16) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], -65'504, 65'504));
   }
   constexpr std::uint32_t kMostErased = 16;
   if (erasing.most < 1 || erasing.most > kMostErased)
-    return wrong(at + ".most",
-                 "must be between 1 and " + std::to_string(kMostErased) + ", is " + std::to_string(erasing.most));
-  if (erasing.noise > Erasing::Noise::kPixel) return wrong(at + ".noise", "is none");
+    return wrong_step(at + ".most",
+                      "must be between 1 and " + std::to_string(kMostErased) + ", is " + std::to_string(erasing.most));
+  if (erasing.noise > Erasing::Noise::kPixel) return wrong_step(at + ".noise", "is none");
   if (erasing.noise != Erasing::Noise::kNone && recipe.dtype == DType::kUint8)
-    return wrong(at + ".noise", "makes no sense of uint8 output: ask for floats, or give a value");
-  if (recipe.patches) return wrong(at, "is not done to patches: leave one of them out");
+    return wrong_step(at + ".noise", "makes no sense of uint8 output: ask for floats, or give a value");
+  if (recipe.patches) return wrong_step(at, "is not done to patches: leave one of them out");
   return {};
 }
 

@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostUnderWay = 2;
-constexpr std::chrono::milliseconds kTellEvery{200};
+constexpr std::chrono::milliseconds kTellOrdersEvery{200};
 
 }  // namespace
 
@@ -118,7 +118,7 @@ class CacheService::Verification final : public grpc::ServerWriteReactor<v1::Ver
   CacheOrders::Progress teller() {
     return [this, due = Clock::time_point()](std::uint64_t done, std::uint64_t all) mutable {
       if (const auto now = Clock::now(); now >= due) {
-        due = now + kTellEvery;
+        due = now + kTellOrdersEvery;
         boost::asio::post(control_, [this, done, all] { tell(done, all); });
       }
       return !unwanted_.load(std::memory_order_relaxed);

@@ -22,7 +22,7 @@ Error wrong(std::string_view entry, const std::string& what) {
 }
 
 template <class T>
-std::optional<T> number(std::string_view text) {
+std::optional<T> number_from(std::string_view text) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -48,13 +48,13 @@ Result<void> take(std::string_view entry, FairWeights& weights) {
   const std::size_t equals = entry.rfind('=');
   if (equals == std::string_view::npos)
     return wrong(entry, "must be a name, = and a weight: \"alice=3\", \"1002=2\" or \"@group=2\"");
-  const auto weight = number<std::uint64_t>(entry.substr(equals + 1));
+  const auto weight = number_from<std::uint64_t>(entry.substr(equals + 1));
   if (!weight || *weight < 1 || *weight > FairWeights::kMost)
     return wrong(entry, "the weight must be a whole number from 1 to " + std::to_string(FairWeights::kMost));
   const bool is_group = entry.front() == '@';
   const std::string name(entry.substr(is_group ? 1 : 0, equals - (is_group ? 1 : 0)));
   if (name.empty()) return wrong(entry, "names nobody");
-  std::optional<std::uint32_t> id = number<std::uint32_t>(name);
+  std::optional<std::uint32_t> id = number_from<std::uint32_t>(name);
   if (!id) id = is_group ? look_up(getgrnam_r, &group::gr_gid, name) : look_up(getpwnam_r, &passwd::pw_uid, name);
   if (!id)
     return wrong(entry, std::string("this host knows no ") + (is_group ? "group" : "user") +

@@ -30,7 +30,7 @@ constexpr std::array<Unit, 9> kUnits{{{"TiB", std::uint64_t{1} << 40},
 constexpr std::size_t kBinaryUnits = 4;  // they come first
 
 // A text as TOML's basic string.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -47,7 +47,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string toml(const std::string& text) {
-  return quoted(text);
+  return in_quotes(text);
 }
 std::string toml(bool value) {
   return value ? "true" : "false";
@@ -69,7 +69,7 @@ std::string toml(std::chrono::milliseconds time) {
 }
 std::string toml(Bytes size) {
   const std::string text = size_text(size);
-  return text.find(' ') == std::string::npos ? text : quoted(text);
+  return text.find(' ') == std::string::npos ? text : in_quotes(text);
 }
 template <class T>
 std::string toml(const std::vector<T>& list) {
@@ -92,14 +92,14 @@ struct ValueText {
   }
   std::string operator()(const Choice& choice) const {
     const std::size_t chosen = choice.chosen(settings);
-    return chosen < choice.words.size() ? quoted(choice.words[chosen]) : "";
+    return chosen < choice.words.size() ? in_quotes(choice.words[chosen]) : "";
   }
   std::string operator()(const AutomaticSize& size) const {
     const bool open = size.number.place.in_const(settings) == kAutomatic;
-    return open || style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
+    return open || style == TomlStyle::kExample ? in_quotes("auto") : (*this)(size.number);
   }
   std::string operator()(const AutomaticFolder& folder) const {
-    return style == TomlStyle::kExample ? quoted("auto") : (*this)(folder.place);
+    return style == TomlStyle::kExample ? in_quotes("auto") : (*this)(folder.place);
   }
 };
 

@@ -4,7 +4,7 @@ namespace millrace {
 namespace hls {
 namespace {
 
-std::uint8_t to_byte(int value) {
+std::uint8_t sample_byte(int value) {
   return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
@@ -15,9 +15,9 @@ Group to_rgb(const Group& in) {
   for (int i = 0; i < kGroup; ++i) {
 #pragma HLS UNROLL
     const int y = in.plane[0][i], cb = in.plane[1][i] - 128, cr = in.plane[2][i] - 128;
-    out.plane[0][i] = to_byte(y + ((91881 * cr + kHalf) >> 16));
-    out.plane[1][i] = to_byte(y + ((-22554 * cb - 46802 * cr + kHalf) >> 16));
-    out.plane[2][i] = to_byte(y + ((116130 * cb + kHalf) >> 16));
+    out.plane[0][i] = sample_byte(y + ((91881 * cr + kHalf) >> 16));
+    out.plane[1][i] = sample_byte(y + ((-22554 * cb - 46802 * cr + kHalf) >> 16));
+    out.plane[2][i] = sample_byte(y + ((116130 * cb + kHalf) >> 16));
   }
   return out;
 }

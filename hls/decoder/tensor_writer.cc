@@ -4,7 +4,7 @@ namespace millrace {
 namespace hls {
 namespace {
 
-constexpr std::uint32_t kNumbers = kBurstBytes / 4;
+constexpr std::uint32_t kNumbersOfWord = kBurstBytes / 4;
 constexpr std::uint32_t kStoreUnits = sizeof(Batch::store) / kUnit;
 
 // Pillow's convert("L"): ITU-R 601-2 luma in 16 fractional bits, rounded.
@@ -47,9 +47,9 @@ bool TensorWriter::load(SetupFifo& setup) {
   while (state_ == State::kLoad && !setup.empty()) {
 #pragma HLS PIPELINE II = 1
     const Burst word = setup.read();
-    for (unsigned i = 0; i < kNumbers; ++i) {
+    for (unsigned i = 0; i < kNumbersOfWord; ++i) {
 #pragma HLS UNROLL
-      const std::uint32_t at = loaded_ * kNumbers + i;
+      const std::uint32_t at = loaded_ * kNumbersOfWord + i;
       elements_[at / 256][at % 256] = number_of(word, i) & mask_;
     }
     moved = true;

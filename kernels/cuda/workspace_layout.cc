@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
-class Division {
+class WorkspaceDivision {
  public:
   std::size_t take(std::size_t bytes) {
     const std::size_t at = next_;
@@ -28,7 +28,7 @@ class Division {
 
 WorkspaceLayout layout_of(const BatchPlan& plan, std::size_t scratch_bytes) {
   WorkspaceLayout layout;
-  Division memory;
+  WorkspaceDivision memory;
   layout.jobs = memory.take_range(plan.jobs);
   layout.tiles = memory.take_range(plan.tiles);
   layout.segments = memory.take_range(plan.segments);

@@ -10,9 +10,9 @@ namespace {
 constexpr std::uint8_t kExtension = '!', kImage = ',', kEnd = ';';
 constexpr std::uint8_t kGraphicControl = 249, kComment = 254, kApplication = 255;
 constexpr std::uint8_t kHasPalette = 0x80, kInterlaced = 0x40, kTransparent = 0x01;
-constexpr int kMostBits = 12;  // of a code
+constexpr int kMostCodeBits = 12;  // of a code
 
-const char* const kCutOff = "cut off: the file ends before the first picture of a GIF";
+const char* const kGifCutOff = "cut off: the file ends before the first picture of a GIF";
 
 class Reader {
  public:
@@ -88,17 +88,17 @@ bool read_extension(Reader& from, GifHeader& header) {
 // GIF89a, 20: place and size, flags; then maybe a palette, and how many bits a pixel has.
 std::string read_image(Reader& from, GifHeader& header) {
   const std::optional<FileBytes> descriptor = from.part(9);
-  if (!descriptor) return kCutOff;
+  if (!descriptor) return kGifCutOff;
   header.frame = {u16(*descriptor, 0), u16(*descriptor, 2), u16(*descriptor, 4), u16(*descriptor, 6)};
   const std::uint8_t flags = (*descriptor)[8];
   header.is_interlaced = (flags & kInterlaced) != 0;
   header.canvas = {std::max(header.canvas.width, header.frame.left + header.frame.width),
                    std::max(header.canvas.height, header.frame.top + header.frame.height)};
-  if ((flags & kHasPalette) != 0 && !read_palette(from, flags, header)) return kCutOff;
+  if ((flags & kHasPalette) != 0 && !read_palette(from, flags, header)) return kGifCutOff;
   const std::optional<std::uint8_t> bits = from.byte();
-  if (!bits) return kCutOff;
+  if (!bits) return kGifCutOff;
   if (header.frame.width == 0 || header.frame.height == 0) return "a broken GIF: its first picture has no pixels";
-  if (*bits > kMostBits) return "a broken GIF: its codes have more than 12 bits";
+  if (*bits > kMostCodeBits) return "a broken GIF: its codes have more than 12 bits";
   header.code_bits = *bits;
   header.data_at = from.at();
   return {};
@@ -114,13 +114,13 @@ bool is_gif(FileBytes file_untrusted) {
 std::string read_gif_header(FileBytes file_untrusted, GifHeader& header) {
   Reader from(file_untrusted);
   const std::optional<FileBytes> screen = from.part(13);
-  if (!screen) return kCutOff;
+  if (!screen) return kGifCutOff;
   header = {.canvas = {u16(*screen, 6), u16(*screen, 8)}, .is_grey = true, .palette = kGreys};
   const std::uint8_t flags = (*screen)[10];
-  if ((flags & kHasPalette) != 0 && !read_palette(from, flags, header)) return kCutOff;
+  if ((flags & kHasPalette) != 0 && !read_palette(from, flags, header)) return kGifCutOff;
   for (;;) {
     const std::optional<std::uint8_t> kind = from.byte();
-    if (!kind) return kCutOff;
+    if (!kind) return kGifCutOff;
     if (*kind == kEnd) return "a broken GIF: there is no picture in it";
     if (*kind == kImage) return read_image(from, header);
     if (*kind == kExtension && !read_extension(from, header)) return "a broken GIF: an extension is too short";

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kLongestWord = 10;  // in a header
 constexpr std::uint32_t kMostSample = 65535;
 
-const char* const kCutOff = "cut off: the file ends within the header of a PNM picture";
+const char* const kPnmCutOff = "cut off: the file ends within the header of a PNM picture";
 
 bool is_space(std::uint8_t byte) {
   return byte == ' ' || (byte >= '\t' && byte <= '\r');
@@ -36,7 +36,7 @@ std::string_view next_word(Cursor& from, std::array<char, kLongestWord>& word, s
       return {word.data(), length};
     }
   }
-  if (length == 0) wrong = kCutOff;
+  if (length == 0) wrong = kPnmCutOff;
   return {word.data(), length};
 }
 
@@ -133,7 +133,7 @@ std::string read_pam(FileBytes file, PnmHeader& header) {
   std::size_t at = 3;
   for (;;) {
     const std::string_view line = line_at(file, at);
-    if (line.empty()) return kCutOff;
+    if (line.empty()) return kPnmCutOff;
     at += line.size();
     const std::string_view text = trimmed(line);
     if (text == "ENDHDR") break;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace millrace;
 
-constexpr std::size_t kBoxBytes = 8;
+constexpr std::size_t kSeekBoxBytes = 8;
 
 struct Part {
   std::size_t begin, end;
@@ -22,7 +22,7 @@ struct Part {
 
 // Behind the SOS segment; `size` where there is none.
 std::size_t scan_of(const std::uint8_t* data, std::size_t size) {
-  for (std::size_t i = kBoxBytes; i + 3 < size; ++i) {
+  for (std::size_t i = kSeekBoxBytes; i + 3 < size; ++i) {
     if (data[i] == 0xFF && data[i + 1] == 0xDA)
       return std::min(size, i + 2 + static_cast<std::size_t>(data[i + 2] << 8 | data[i + 3]));
   }
@@ -54,10 +54,10 @@ std::vector<std::byte> draw_bytes(std::mt19937& random) {
 // 0: too large.
 std::size_t put_new(std::uint8_t* data, std::size_t most, std::mt19937& random) {
   const std::vector<std::byte> bytes = draw_bytes(random);
-  if (bytes.size() + kBoxBytes > most) return 0;
-  for (std::size_t i = 0; i < kBoxBytes; ++i) data[i] = static_cast<std::uint8_t>(random());
-  std::memcpy(data + kBoxBytes, bytes.data(), bytes.size());
-  return kBoxBytes + bytes.size();
+  if (bytes.size() + kSeekBoxBytes > most) return 0;
+  for (std::size_t i = 0; i < kSeekBoxBytes; ++i) data[i] = static_cast<std::uint8_t>(random());
+  std::memcpy(data + kSeekBoxBytes, bytes.data(), bytes.size());
+  return kSeekBoxBytes + bytes.size();
 }
 
 std::size_t change_part(std::uint8_t* data, std::size_t size, std::size_t most, Part part) {
@@ -73,17 +73,17 @@ std::size_t change_part(std::uint8_t* data, std::size_t size, std::size_t most, 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
   std::mt19937 random(seed);
   const auto choice = random() % 16;
-  if (size <= kBoxBytes || choice < 2) {
+  if (size <= kSeekBoxBytes || choice < 2) {
     const std::size_t made = put_new(data, most, random);
     if (made > 0) return made;
   }
-  if (size <= kBoxBytes || choice < 4) return LLVMFuzzerMutate(data, size, most);
+  if (size <= kSeekBoxBytes || choice < 4) return LLVMFuzzerMutate(data, size, most);
   if (choice < 6) {
-    data[random() % kBoxBytes] = static_cast<std::uint8_t>(random());
+    data[random() % kSeekBoxBytes] = static_cast<std::uint8_t>(random());
     return size;
   }
   const std::size_t scan = scan_of(data, size);
-  if (choice < 9 || scan == size) return change_part(data, size, most, {kBoxBytes, scan});
+  if (choice < 9 || scan == size) return change_part(data, size, most, {kSeekBoxBytes, scan});
   const std::size_t begin = scan + random() % (size - scan);
   const std::size_t end = std::min(size, begin + 1 + random() % 64);
   return change_part(data, size, most, {begin, choice < 12 ? end : size});

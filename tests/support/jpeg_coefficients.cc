@@ -76,7 +76,7 @@ void copy(jpeg_decompress_struct& jpeg, jvirt_barray_ptr* arrays, JpegCoefficien
   result.warnings = jpeg.err->num_warnings;
 }
 
-bool read(Reading& reading, std::span<const std::byte> file, JpegCoefficients& result) {
+bool read_coefficients(Reading& reading, std::span<const std::byte> file, JpegCoefficients& result) {
   if (setjmp(reading.on_error) != 0) return false;
   jpeg_create_decompress(&reading.jpeg);
   jpeg_mem_src(&reading.jpeg, reinterpret_cast<const unsigned char*>(file.data()),
@@ -97,7 +97,7 @@ std::optional<JpegCoefficients> read_jpeg_coefficients(std::span<const std::byte
   reading.errors.error_exit = fail;
   reading.errors.emit_message = count;
   JpegCoefficients result;
-  const bool done = read(reading, file_untrusted, result);
+  const bool done = read_coefficients(reading, file_untrusted, result);
   jpeg_destroy_decompress(&reading.jpeg);
   if (!done) return std::nullopt;
   return result;

@@ -24,11 +24,11 @@ struct Writing {
   unsigned long size = 0;
 };
 
-[[noreturn]] void fail(j_common_ptr jpeg) {
+[[noreturn]] void fail_scans(j_common_ptr jpeg) {
   std::longjmp(static_cast<Writing*>(jpeg->client_data)->on_error, 1);
 }
 
-bool write(Writing& writing, std::span<const std::byte> file, const std::vector<jpeg_scan_info>& scans) {
+bool write_scans(Writing& writing, std::span<const std::byte> file, const std::vector<jpeg_scan_info>& scans) {
   if (setjmp(writing.on_error) != 0) return false;
   jpeg_create_decompress(&writing.in);
   jpeg_create_compress(&writing.out);
@@ -100,9 +100,9 @@ std::optional<std::vector<std::byte>> with_scans(std::span<const std::byte> file
   Writing writing;
   writing.in.err = writing.out.err = jpeg_std_error(&writing.errors);
   writing.in.client_data = writing.out.client_data = &writing;
-  writing.errors.error_exit = fail;
+  writing.errors.error_exit = fail_scans;
   writing.errors.emit_message = [](j_common_ptr, int) {};
-  const bool written = write(writing, file, infos);
+  const bool written = write_scans(writing, file, infos);
   std::optional<std::vector<std::byte>> made;
   const auto* const bytes = reinterpret_cast<const std::byte*>(writing.bytes);
   if (written) made.emplace(bytes, bytes + writing.size);

@@ -7,7 +7,7 @@
 namespace millrace {
 namespace {
 
-int below(std::mt19937& random, int bound) {
+int random_below(std::mt19937& random, int bound) {
   return static_cast<int>(random() % static_cast<unsigned>(bound));
 }
 
@@ -18,7 +18,7 @@ bool one_in(std::mt19937& random, unsigned times) {
 constexpr int kMostMagnitude = 2900;  // of a block's dequantised coefficients: no image of 8-bit samples has more
 constexpr int kMostLevel = 1100;      // of its DC coefficient
 
-enum class Codes { kDefault, kOptimal, kRandom };
+enum class CodeChoice { kDefault, kOptimal, kRandom };
 
 // One drawing: the stream so far, and what its blocks are like.
 class Drawing {
@@ -26,7 +26,7 @@ class Drawing {
   Drawing(const JpegDraw& draw, std::mt19937& random) : draw_(draw), random_(random) {}
 
   JpegStream make() {
-    codes_ = static_cast<Codes>(below(random_, 3));
+    codes_ = static_cast<CodeChoice>(random_below(random_, 3));
     choose_size();
     choose_components();
     choose_style();
@@ -41,19 +41,19 @@ class Drawing {
   bool is_wild() const { return draw_.range == JpegDraw::Range::kWild; }
 
   void choose_size() {
-    stream_.width = draw_.width > 0 ? draw_.width : 1 + below(random_, one_in(random_, 3) ? 20 : 90);
-    stream_.height = draw_.height > 0 ? draw_.height : 1 + below(random_, one_in(random_, 3) ? 20 : 70);
+    stream_.width = draw_.width > 0 ? draw_.width : 1 + random_below(random_, one_in(random_, 3) ? 20 : 90);
+    stream_.height = draw_.height > 0 ? draw_.height : 1 + random_below(random_, one_in(random_, 3) ? 20 : 70);
   }
 
   void choose_components() {
     static constexpr int kCounts[] = {1, 3, 3, 3, 3, 4};
-    const int count = draw_.components > 0 ? draw_.components : kCounts[below(random_, is_any() ? 6 : 5)];
-    const int tables = 1 + below(random_, 4);
+    const int count = draw_.components > 0 ? draw_.components : kCounts[random_below(random_, is_any() ? 6 : 5)];
+    const int tables = 1 + random_below(random_, 4);
     for (int i = 0; i < count; ++i) {
       JpegComponent component{.id = static_cast<std::uint8_t>(i + 1)};
-      component.quant = below(random_, tables);
-      component.dc = below(random_, tables);
-      component.ac = below(random_, tables);
+      component.quant = random_below(random_, tables);
+      component.dc = random_below(random_, tables);
+      component.ac = random_below(random_, tables);
       stream_.components.push_back(component);
     }
     choose_factors();
@@ -65,8 +65,8 @@ class Drawing {
     stream_.restart_interval = draw_.restart_interval;
     if (draw_.restart_interval >= 0) return;
     const int across = 8 * stream_.components[0].h, row = (stream_.width + across - 1) / across;
-    const int intervals[] = {1 + below(random_, 4), row, 1 + below(random_, 100)};
-    stream_.restart_interval = one_in(random_, is_any() ? 2 : 3) ? intervals[below(random_, 3)] : 0;
+    const int intervals[] = {1 + random_below(random_, 4), row, 1 + random_below(random_, 100)};
+    stream_.restart_interval = one_in(random_, is_any() ? 2 : 3) ? intervals[random_below(random_, 3)] : 0;
     const bool restarts = stream_.restart_interval > 0;
     if (!is_any() && restarts && stream_.components.size() == 1) stream_.components[0].v = 1;
   }
@@ -74,12 +74,12 @@ class Drawing {
   void choose_factors() {
     auto& components = stream_.components;
     const int most = is_any() && one_in(random_, 2) ? 4 : 2;
-    components[0].h = draw_.h > 0 ? draw_.h : 1 + below(random_, most);
-    components[0].v = draw_.v > 0 ? draw_.v : 1 + below(random_, most);
+    components[0].h = draw_.h > 0 ? draw_.h : 1 + random_below(random_, most);
+    components[0].v = draw_.v > 0 ? draw_.v : 1 + random_below(random_, most);
     if (is_any() && one_in(random_, 2)) {
       for (std::size_t i = 1; i < components.size(); ++i) {
-        components[i].h = 1 + below(random_, 2);
-        components[i].v = 1 + below(random_, 2);
+        components[i].h = 1 + random_below(random_, 2);
+        components[i].v = 1 + random_below(random_, 2);
       }
     }
     while (components.size() > 1 && blocks_in_mcu(stream_) > 10) {  // T.81 B.2.3
@@ -93,10 +93,10 @@ class Drawing {
     JpegStyle& style = stream_.style;
     style.seed = static_cast<std::uint32_t>(random_());
     style.needless_runs = one_in(random_, 3);
-    style.odd_ends = codes_ != Codes::kDefault && one_in(random_, 4);
+    style.odd_ends = codes_ != CodeChoice::kDefault && one_in(random_, 4);
     style.jfif = !one_in(random_, 3);
-    if (one_in(random_, 4)) style.adobe_transform = stream_.components.size() == 4 ? 2 * below(random_, 2) : 1;
-    if (is_any() && one_in(random_, 4)) style.fill_bytes = 1 + below(random_, 3);
+    if (one_in(random_, 4)) style.adobe_transform = stream_.components.size() == 4 ? 2 * random_below(random_, 2) : 1;
+    if (is_any() && one_in(random_, 4)) style.fill_bytes = 1 + random_below(random_, 3);
     style.extended = one_in(random_, 4);
     style.joined_tables = one_in(random_, 2);
     style.padding = static_cast<std::uint8_t>(!one_in(random_, 4));
@@ -108,9 +108,9 @@ class Drawing {
       if (quant) continue;
       quant.emplace();
       static constexpr int kMost[] = {1, 8, 60, 255, 4000, 65535};
-      const int most = kMost[below(random_, 6)];
+      const int most = kMost[random_below(random_, 6)];
       quant->wide = most > 255 || one_in(random_, 5);
-      for (auto& value : quant->values) value = static_cast<std::uint16_t>(1 + below(random_, most));
+      for (auto& value : quant->values) value = static_cast<std::uint16_t>(1 + random_below(random_, most));
     }
   }
 
@@ -125,7 +125,7 @@ class Drawing {
     }
     density_ = draw_.density >= 0   ? draw_.density
                : one_in(random_, 5) ? 1000
-                                    : below(random_, one_in(random_, 2) ? 60 : 700);
+                                    : random_below(random_, one_in(random_, 2) ? 60 : 700);
     std::vector<int> levels(stream_.components.size());
     const auto interval = static_cast<std::size_t>(stream_.restart_interval);
     stream_.blocks.reserve(mcus * mcu_blocks);
@@ -143,23 +143,23 @@ class Drawing {
     block[0] = static_cast<std::int16_t>(draw_difference(quant.values[0], level, room));
     if (one_in(random_, 6)) return block;  // DC alone
     if (one_in(random_, 12)) {             // a chain of runs to a single coefficient
-      draw_coefficient(block, static_cast<std::size_t>(63 - below(random_, 48)), quant, room);
+      draw_coefficient(block, static_cast<std::size_t>(63 - random_below(random_, 48)), quant, room);
       return block;
     }
     const int density = one_in(random_, 40) ? 1000 : density_;
     for (std::size_t i = 1; i < block.size(); ++i) {
-      if (below(random_, 1000) < density) draw_coefficient(block, i, quant, room);
+      if (random_below(random_, 1000) < density) draw_coefficient(block, i, quant, room);
     }
     return block;
   }
 
   // Takes from `room` what a coefficient uses up.
   int draw_difference(int factor, int& level, int& room) {
-    if (is_wild()) return draw_value(codes_ == Codes::kDefault ? 11 : 15);
+    if (is_wild()) return draw_value(codes_ == CodeChoice::kDefault ? 11 : 15);
     const int most = std::min(kMostLevel / factor, 1023);
     const int next = one_in(random_, 4)   ? level
                      : one_in(random_, 8) ? (one_in(random_, 2) ? most : -most)
-                                          : below(random_, 2 * most + 1) - most;
+                                          : random_below(random_, 2 * most + 1) - most;
     const int difference = next - level;
     level = next;
     room -= std::abs(next) * factor;
@@ -167,7 +167,7 @@ class Drawing {
   }
 
   void draw_coefficient(JpegBlock& block, std::size_t at, const JpegQuant& quant, int& room) {
-    int value = draw_value(codes_ == Codes::kDefault ? 10 : 15);
+    int value = draw_value(codes_ == CodeChoice::kDefault ? 10 : 15);
     if (!is_wild()) {
       const int most = room / quant.values[at];
       if (most == 0) return;
@@ -179,10 +179,10 @@ class Drawing {
 
   // Each size as likely as the next, small ones likelier still, and the ends of their ranges.
   int draw_value(int most_size) {
-    const int size = one_in(random_, 2) ? below(random_, 4) : below(random_, most_size + 1);
+    const int size = one_in(random_, 2) ? random_below(random_, 4) : random_below(random_, most_size + 1);
     if (size == 0) return 0;
     const int least = 1 << (size - 1), most = (1 << size) - 1;
-    const int magnitude = one_in(random_, 6) ? most : least + below(random_, least);
+    const int magnitude = one_in(random_, 6) ? most : least + random_below(random_, least);
     return one_in(random_, 2) ? magnitude : -magnitude;
   }
 
@@ -199,16 +199,17 @@ class Drawing {
   void choose_code(std::optional<JpegCode>& code, const JpegFrequencies& frequencies, const JpegCode& usual,
                    int most_symbol) {
     if (code) return;
-    if (codes_ == Codes::kDefault)
+    if (codes_ == CodeChoice::kDefault)
       code = usual;
     else
-      code = codes_ == Codes::kOptimal ? optimal_code(frequencies) : random_code(frequencies, most_symbol, random_);
+      code =
+          codes_ == CodeChoice::kOptimal ? optimal_code(frequencies) : random_code(frequencies, most_symbol, random_);
   }
 
   const JpegDraw& draw_;
   std::mt19937& random_;
   JpegStream stream_;
-  Codes codes_ = Codes::kDefault;
+  CodeChoice codes_ = CodeChoice::kDefault;
   int density_ = 0;
 };
 

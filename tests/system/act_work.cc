@@ -14,7 +14,7 @@
 namespace millrace {
 namespace {
 
-std::uint32_t number(Arguments arguments, std::string_view key, std::uint32_t otherwise) {
+std::uint32_t number_of(Arguments arguments, std::string_view key, std::uint32_t otherwise) {
   return static_cast<std::uint32_t>(std::stoul(option(arguments, key, std::to_string(otherwise))));
 }
 
@@ -67,17 +67,17 @@ class Tally {
 }  // namespace
 
 int act_work(const std::string& socket, Arguments arguments) {
-  const std::uint32_t side = number(arguments, "side", 64), batch = number(arguments, "batch", 16);
+  const std::uint32_t side = number_of(arguments, "side", 64), batch = number_of(arguments, "batch", 16);
   Recipe recipe{.resize = ExactSize{{side, side}}};
-  if (number(arguments, "lanczos", 0) != 0) recipe.filter = Filter::kLanczos;
-  if (number(arguments, "packed", 0) != 0) recipe = Recipe{.packing = Packing::kPacked};
-  const Bytes slot = 1_MiB * number(arguments, "slot_mib", 0);
+  if (number_of(arguments, "lanczos", 0) != 0) recipe.filter = Filter::kLanczos;
+  if (number_of(arguments, "packed", 0) != 0) recipe = Recipe{.packing = Packing::kPacked};
+  const Bytes slot = 1_MiB * number_of(arguments, "slot_mib", 0);
   const BatchRequest request = request_of(paths_of(arguments), batch, priority_of(option(arguments, "priority")));
   Client client = need(Client::connect(socket));
   Tally tally;
   std::vector<std::thread> sessions;
-  for (std::uint32_t i = 0; i < number(arguments, "sessions", 1); ++i) {
-    sessions.emplace_back([&, session = need(client.open_session({.slots = number(arguments, "slots", 2),
+  for (std::uint32_t i = 0; i < number_of(arguments, "sessions", 1); ++i) {
+    sessions.emplace_back([&, session = need(client.open_session({.slots = number_of(arguments, "slots", 2),
                                                                   .batch = batch,
                                                                   .recipe = recipe,
                                                                   .slot_bytes = slot,

@@ -21,8 +21,8 @@ struct Came {
 };
 
 // Files of one folder, and jobs that run epochs over them.
-struct Rig {
-  explicit Rig(std::uint32_t count, bool is_settled = true) : samples(count), settled(is_settled) {}
+struct StayRig {
+  explicit StayRig(std::uint32_t count, bool is_settled = true) : samples(count), settled(is_settled) {}
 
   Counters counters;
   UseTable table;
@@ -85,7 +85,7 @@ struct Rig {
 
 TEST_CASE("of a dataset of twice the cache's size one part stays, and the rest is never made", "[cache]") {
   for (const bool settled : {true, false}) {
-    Rig rig(2 * kFits, settled);
+    StayRig rig(2 * kFits, settled);
     const auto use = rig.table.begin(dataset_of(7, rig.samples));
     std::vector<Came> came;
     for (std::uint64_t epoch = 0; epoch < 6; ++epoch) came.push_back(rig.run_epoch(*use, 7, epoch));
@@ -102,7 +102,7 @@ TEST_CASE("of a dataset of twice the cache's size one part stays, and the rest i
 }
 
 TEST_CASE("the same of tensors, which cost next to nothing to make", "[cache]") {
-  Rig rig(2 * kFits);
+  StayRig rig(2 * kFits);
   const auto use = rig.table.begin(dataset_of(7, rig.samples));
   std::vector<Came> came;
   for (std::uint64_t epoch = 0; epoch < 8; ++epoch) came.push_back(rig.run_epoch(*use, 7, epoch, {.tensor_of = 5}));
@@ -115,7 +115,7 @@ TEST_CASE("the same of tensors, which cost next to nothing to make", "[cache]") 
 }
 
 TEST_CASE("a dataset in use takes the room of one that nobody uses any more", "[cache]") {
-  Rig rig(kFits);
+  StayRig rig(kFits);
   {
     const auto use = rig.table.begin(dataset_of(7, rig.samples));
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) rig.run_epoch(*use, 7, epoch);
@@ -129,10 +129,10 @@ TEST_CASE("a dataset in use takes the room of one that nobody uses any more", "[
 }
 
 TEST_CASE("an image is packed at its first touch where several jobs use the dataset", "[cache]") {
-  Rig rig(kFits / 2);
+  StayRig rig(kFits / 2);
   const auto one = rig.table.begin(dataset_of(7, rig.samples));
   REQUIRE(rig.run_epoch(*one, 7, 0).packed == 0);
-  Rig shared(kFits / 2);
+  StayRig shared(kFits / 2);
   const auto first = shared.table.begin(dataset_of(7, shared.samples));
   const auto second = shared.table.begin(dataset_of(7, shared.samples));
   second->epoch_begun(epoch_begun(shared.samples, 5), MemoryTier::seconds_now());
@@ -143,7 +143,7 @@ TEST_CASE("an image is packed at its first touch where several jobs use the data
 }
 
 TEST_CASE("what a session has packed at once takes free room alone", "[cache]") {
-  Rig rig(2 * kFits);
+  StayRig rig(2 * kFits);
   const auto use = rig.table.begin(dataset_of(7, rig.samples));
 
   const Came came = rig.run_epoch(*use, 7, 0, {.at_once = true});

@@ -19,7 +19,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kEntries = 3;
+constexpr std::uint64_t kDamagedEntries = 3;
 
 std::size_t size_of_entry(std::uint64_t number) {
   return 150 + 10 * number;
@@ -29,7 +29,7 @@ std::size_t size_of_entry(std::uint64_t number) {
 struct SmallStore {
   SmallStore() {
     const auto store = open_store(path);
-    for (std::uint64_t i = 0; i < kEntries; ++i) put_entry(*store, i, size_of_entry(i), KeptKind::kIndex);
+    for (std::uint64_t i = 0; i < kDamagedEntries; ++i) put_entry(*store, i, size_of_entry(i), KeptKind::kIndex);
     table_path = files_of(path, ".mrt").front();
     data_path = files_of(path, ".mrc").front();
     table = contents_of(table_path);
@@ -42,7 +42,7 @@ struct SmallStore {
     write_contents(data_path, data_bytes);
     const auto store = open_store(path);
     std::uint64_t there = 0;
-    for (std::uint64_t i = 0; i < kEntries; ++i)
+    for (std::uint64_t i = 0; i < kDamagedEntries; ++i)
       there += has_entry(*store, i, size_of_entry(i), KeptKind::kIndex) ? 1 : 0;
     put_entry(*store, 1000, 300, KeptKind::kIndex);
     if (!has_entry(*store, 1000, 300, KeptKind::kIndex)) FAIL("a damaged store takes nothing new");
@@ -139,13 +139,13 @@ TEST_CASE("a store with any one byte changed loses one entry at most, or its seg
       std::string table = small.table;
       table[at] = static_cast<char>(table[at] ^ mask);
       CAPTURE(mask, at);
-      REQUIRE(small.entries_with(table, small.data) + (at < 40 ? kEntries : 1) >= kEntries);
+      REQUIRE(small.entries_with(table, small.data) + (at < 40 ? kDamagedEntries : 1) >= kDamagedEntries);
     }
     for (std::size_t at = 0; at < small.data.size(); ++at) {
       std::string data = small.data;
       data[at] = static_cast<char>(data[at] ^ mask);
       CAPTURE(mask, at);
-      REQUIRE(small.entries_with(small.table, data) == kEntries - 1);
+      REQUIRE(small.entries_with(small.table, data) == kDamagedEntries - 1);
     }
   }
 }
@@ -159,7 +159,7 @@ TEST_CASE("a store that was cut anywhere has what lies before the cut", "[cache]
   }
   for (std::size_t length = 0; length <= small.data.size(); ++length) {
     std::size_t end = 0, entries = 0;
-    while (entries < kEntries && end + size_of_entry(entries) <= length) end += size_of_entry(entries++);
+    while (entries < kDamagedEntries && end + size_of_entry(entries) <= length) end += size_of_entry(entries++);
     CAPTURE(length);
     REQUIRE(small.entries_with(small.table, small.data.substr(0, length)) == entries);
   }
@@ -168,7 +168,8 @@ TEST_CASE("a store that was cut anywhere has what lies before the cut", "[cache]
 TEST_CASE("what stands behind the end of a store's files, or in place of them, harms nothing", "[cache]") {
   const SmallStore small;
 
-  REQUIRE(small.entries_with(small.table + std::string(1000, 'x'), small.data + std::string(1000, 'x')) == kEntries);
+  REQUIRE(small.entries_with(small.table + std::string(1000, 'x'), small.data + std::string(1000, 'x')) ==
+          kDamagedEntries);
   REQUIRE(small.entries_with(small.data, small.table) == 0);
   REQUIRE(small.entries_with(small.table, std::string(small.data.size(), '\0')) == 0);
   REQUIRE(small.entries_with("", "") == 0);
@@ -226,7 +227,7 @@ TEST_CASE("records that somebody signed who knows the secret crash nothing", "[c
   lies[9].facts.costs = std::numeric_limits<float>::infinity();
 
   for (const StoreRecord& lie : lies)
-    REQUIRE(small.entries_with(with_record(small.table, segment, 0, lie), small.data) == kEntries - 1);
+    REQUIRE(small.entries_with(with_record(small.table, segment, 0, lie), small.data) == kDamagedEntries - 1);
   // One that says another's bytes are its own: they are, by its word, but not twice.
   StoreRecord other = good;
   other.key = numbered_key(2);
@@ -269,7 +270,7 @@ TEST_CASE("halves of segments that a crash left are removed", "[cache]") {
   const auto store = open_store(small.path);
 
   REQUIRE(files_of(small.path, "").size() == 3);
-  REQUIRE(store->extent().entries == kEntries);
+  REQUIRE(store->extent().entries == kDamagedEntries);
 }
 
 TEST_CASE("a read that fails is a miss, and the entry is forgotten", "[cache]") {
@@ -310,7 +311,7 @@ TEST_CASE("a folder whose tables cannot be read now keeps them", "[cache]") {
   const SmallStore small;
   REQUIRE(open_store(small.path, 64_MiB, fail_to_read)->extent().entries == 0);
 
-  REQUIRE(open_store(small.path)->extent().entries == kEntries);
+  REQUIRE(open_store(small.path)->extent().entries == kDamagedEntries);
 }
 
 TEST_CASE("reads that are interrupted or come in pieces are whole in the end", "[cache]") {

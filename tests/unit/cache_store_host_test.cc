@@ -49,7 +49,7 @@ class Mounted {
   const bool there_;
 };
 
-std::size_t size_of_entry(std::uint64_t number) {
+std::size_t size_of_host_entry(std::uint64_t number) {
   return number % 7 == 0 ? 60'000 : 500 + number % 3000;
 }
 
@@ -57,7 +57,7 @@ std::size_t size_of_entry(std::uint64_t number) {
 void write_without_end(const std::string& path, std::uint64_t first, int tell) {
   const auto store = open_store(path, 8_MiB);
   for (std::uint64_t i = first;; ++i) {
-    put_entry(*store, i, size_of_entry(i), KeptKind::kIndex);
+    put_entry(*store, i, size_of_host_entry(i), KeptKind::kIndex);
     if (::write(tell, &i, sizeof i) != sizeof i) _exit(1);
     if (i % 2 == 0) store->forget(numbered_key(i / 2), KeptKind::kIndex);
     if (i % 50 == 0) static_cast<void>(store->tend().has_value());
@@ -83,13 +83,13 @@ TEST_CASE("a store is whole after its writer was killed, again and again, and it
     ::close(told[0]);
     REQUIRE(WIFSIGNALED(status_of(child)));
 
-    REQUIRE(has_entry(*open_store(path, 8_MiB), last, size_of_entry(last), KeptKind::kIndex));
+    REQUIRE(has_entry(*open_store(path, 8_MiB), last, size_of_host_entry(last), KeptKind::kIndex));
     if (round % 3 == 2) {  // as if the power had failed
       for (const std::string& file : files_of(path, round % 2 == 0 ? ".mrt" : ".mrc"))
         std::filesystem::resize_file(file, std::filesystem::file_size(file) * 9 / 10 + static_cast<unsigned>(round));
     }
     const auto store = open_store(path, 8_MiB);
-    for (std::uint64_t i = 1; i <= last; ++i) has_entry(*store, i, size_of_entry(i), KeptKind::kIndex);
+    for (std::uint64_t i = 1; i <= last; ++i) has_entry(*store, i, size_of_host_entry(i), KeptKind::kIndex);
     next = last + 1;
   }
   REQUIRE(open_store(path, 8_MiB)->extent().entries > 100);
@@ -105,23 +105,23 @@ TEST_CASE("several processes fill one folder, and each has what all have written
     children.push_back(in_child([&, p] {
       const auto store = open_store(path);
       for (std::uint64_t i = 0; i < kEach; ++i) {
-        put_entry(*store, 1000 * p + i, size_of_entry(i), KeptKind::kIndex);
-        put_entry(*store, 999'000 + i % 10, size_of_entry(i % 10), KeptKind::kIndex);  // all of them write these
+        put_entry(*store, 1000 * p + i, size_of_host_entry(i), KeptKind::kIndex);
+        put_entry(*store, 999'000 + i % 10, size_of_host_entry(i % 10), KeptKind::kIndex);  // all of them write these
         if (i % 20 == 0 && !store->tend()) _exit(2);
       }
     }));
   }
-  for (std::uint64_t i = 0; i < kEach; ++i) put_entry(*own, 9000 + i, size_of_entry(i), KeptKind::kIndex);
+  for (std::uint64_t i = 0; i < kEach; ++i) put_entry(*own, 9000 + i, size_of_host_entry(i), KeptKind::kIndex);
   for (const pid_t child : children) REQUIRE(status_of(child) == 0);
   REQUIRE(own->tend());
 
   for (std::uint64_t p : {0, 1, 2, 3, 9}) {
     for (std::uint64_t i = 0; i < kEach; ++i) {
       CAPTURE(p, i);
-      REQUIRE(has_entry(*own, 1000 * p + i, size_of_entry(i), KeptKind::kIndex));
+      REQUIRE(has_entry(*own, 1000 * p + i, size_of_host_entry(i), KeptKind::kIndex));
     }
   }
-  for (std::uint64_t i = 0; i < 10; ++i) REQUIRE(has_entry(*own, 999'000 + i, size_of_entry(i), KeptKind::kIndex));
+  for (std::uint64_t i = 0; i < 10; ++i) REQUIRE(has_entry(*own, 999'000 + i, size_of_host_entry(i), KeptKind::kIndex));
   REQUIRE(own->extent().entries == 5 * kEach + 10);
   REQUIRE(own->verify({}).wrong == 0);
 }

@@ -16,8 +16,8 @@ namespace v1 = millrace::v1;
 
 namespace {
 
-struct Fixture {
-  explicit Fixture(std::uint32_t slots = 4) : session(open(daemon, slots)), dataset(open_dataset()) {}
+struct EpochFixture {
+  explicit EpochFixture(std::uint32_t slots = 4) : session(open(daemon, slots)), dataset(open_dataset()) {}
 
   static Session open(ScriptedDaemon& daemon, std::uint32_t slots) {
     auto client = Client::connect(daemon.socket());
@@ -70,14 +70,14 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("an opened dataset has its samples and classes", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
 
   REQUIRE(fixture.dataset.samples() == 1000);
   REQUIRE(fixture.dataset.classes() == std::vector<std::string>{"cat", "dog"});
 }
 
 TEST_CASE("a dataset that the daemon refuses is its error, after its progress", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
   v1::ServerMessage progress;
   progress.mutable_dataset_progress()->set_dataset_id(2);
   progress.mutable_dataset_progress()->set_files(123);
@@ -99,7 +99,7 @@ TEST_CASE("a dataset that the daemon refuses is its error, after its progress", 
 }
 
 TEST_CASE("the end of a dataset closes it in the daemon", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
 
   { Dataset gone = std::move(fixture.dataset); }
 
@@ -107,7 +107,7 @@ TEST_CASE("the end of a dataset closes it in the daemon", "[client]") {
 }
 
 TEST_CASE("an epoch's wishes reach the daemon", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
 
   Epoch epoch = fixture.begin({.seed = 3,
                                .epoch = 4,
@@ -137,7 +137,7 @@ TEST_CASE("an epoch's wishes reach the daemon", "[client]") {
 }
 
 TEST_CASE("a loop over an epoch gives its batches in order, moves its position, and ends well", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
   Epoch epoch = fixture.begin();
   for (std::uint32_t i = 0; i < 3; ++i) fixture.daemon.send(fixture.epoch_batch(i, i));
   fixture.daemon.send(fixture.ended());
@@ -155,7 +155,7 @@ TEST_CASE("a loop over an epoch gives its batches in order, moves its position, 
 }
 
 TEST_CASE("a loop gives its slot back before it waits for the next batch", "[client]") {
-  Fixture fixture(1);
+  EpochFixture fixture(1);
   Epoch epoch = fixture.begin();
   fixture.daemon.send(fixture.epoch_batch(0, 0));
   auto at = epoch.begin();
@@ -172,7 +172,7 @@ TEST_CASE("a loop gives its slot back before it waits for the next batch", "[cli
 }
 
 TEST_CASE("a loop ends at a failed batch with its reason, and next() goes on after it", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
   Epoch epoch = fixture.begin();
   v1::ServerMessage failed;
   failed.mutable_failed()->set_batch_id(0);
@@ -193,7 +193,7 @@ TEST_CASE("a loop ends at a failed batch with its reason, and next() goes on aft
 }
 
 TEST_CASE("an epoch that cannot start says why", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
   Epoch epoch = fixture.begin();
   v1::ServerMessage failed;
   failed.mutable_failed()->set_stream_id(fixture.start.stream_id());
@@ -206,7 +206,7 @@ TEST_CASE("an epoch that cannot start says why", "[client]") {
 }
 
 TEST_CASE("an epoch that is dropped is stopped, and its late batches release their slots", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
   { Epoch epoch = fixture.begin(); }
   REQUIRE(fixture.daemon.next_message().stop_epoch().stream_id() == fixture.start.stream_id());
 
@@ -219,7 +219,7 @@ TEST_CASE("an epoch that is dropped is stopped, and its late batches release the
 }
 
 TEST_CASE("an epoch leaves on_error to the daemon unless it is told", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
 
   Epoch epoch = fixture.begin({.shuffle = true});
 
@@ -227,7 +227,7 @@ TEST_CASE("an epoch leaves on_error to the daemon unless it is told", "[client]"
 }
 
 TEST_CASE("an epoch counts the bad images of the batches that came, listed or not, failed ones left out", "[client]") {
-  Fixture fixture;
+  EpochFixture fixture;
   Epoch epoch = fixture.begin();
   v1::ServerMessage listed = fixture.epoch_batch(0, 0), many = fixture.epoch_batch(1, 1), failed;
   listed.mutable_completed()->add_errors();

@@ -40,7 +40,7 @@ struct Daemon {
   std::vector<std::uint64_t> batches;
 };
 
-std::string framed(std::uint64_t batch, std::size_t padding = 0) {
+std::string framed_reply(std::uint64_t batch, std::size_t padding = 0) {
   v1::ServerMessage message;
   message.mutable_failed()->set_batch_id(batch);
   message.mutable_failed()->set_message(std::string(padding, 'x'));
@@ -51,7 +51,7 @@ std::string framed(std::uint64_t batch, std::size_t padding = 0) {
 
 TEST_CASE("several messages in one piece are all given, in order", "[client]") {
   Daemon daemon;
-  daemon.send(framed(1) + framed(2) + framed(3));
+  daemon.send(framed_reply(1) + framed_reply(2) + framed_reply(3));
 
   REQUIRE(*daemon.receive());
 
@@ -61,7 +61,7 @@ TEST_CASE("several messages in one piece are all given, in order", "[client]") {
 
 TEST_CASE("a message in single bytes is given once it is whole", "[client]") {
   Daemon daemon;
-  const std::string bytes = framed(7);
+  const std::string bytes = framed_reply(7);
   for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
     daemon.send(bytes.substr(i, 1));
     REQUIRE_FALSE(*daemon.receive());
@@ -75,7 +75,7 @@ TEST_CASE("a message in single bytes is given once it is whole", "[client]") {
 
 TEST_CASE("a message longer than the buffer behind a short one is given whole", "[client]") {
   Daemon daemon;
-  const std::string bytes = framed(1) + framed(2, 100'000) + framed(3);
+  const std::string bytes = framed_reply(1) + framed_reply(2, 100'000) + framed_reply(3);
 
   std::thread sender([&] { daemon.send(bytes); });
   while (daemon.batches.size() < 3) REQUIRE(daemon.receive(30'000ms));
@@ -90,11 +90,11 @@ TEST_CASE("a heads-up is no news, and the message behind it is, at once or late"
   REQUIRE_FALSE(*daemon.receive());
   REQUIRE_FALSE(*daemon.receive());
 
-  daemon.send(framed(1) + frame_length(0) + framed(2) + frame_length(0));
+  daemon.send(framed_reply(1) + frame_length(0) + framed_reply(2) + frame_length(0));
 
   REQUIRE(*daemon.receive());
   CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2});
-  daemon.send(framed(3));
+  daemon.send(framed_reply(3));
   REQUIRE(*daemon.receive());
   CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2, 3});
 }
@@ -116,7 +116,7 @@ TEST_CASE("what is no message ends the reading with an error", "[client]") {
 
 TEST_CASE("the end is news, and then there is nothing any more", "[client]") {
   Daemon daemon;
-  daemon.send(framed(1));
+  daemon.send(framed_reply(1));
   daemon.socket.reset();
 
   REQUIRE(*daemon.receive());

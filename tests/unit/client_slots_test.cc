@@ -15,7 +15,7 @@ namespace v1 = millrace::v1;
 
 namespace {
 
-Session open(ScriptedDaemon& daemon, std::uint32_t slots) {
+Session open_slots(ScriptedDaemon& daemon, std::uint32_t slots) {
   auto client = Client::connect(daemon.socket());
   REQUIRE(client);
   auto session = client->open_session({.slots = slots, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s});
@@ -23,7 +23,7 @@ Session open(ScriptedDaemon& daemon, std::uint32_t slots) {
   return *std::move(session);
 }
 
-millrace::Ticket submit_one(Session& session, ScriptedDaemon& daemon) {
+millrace::Ticket submit_one_of(Session& session, ScriptedDaemon& daemon) {
   auto ticket = session.submit({.samples = {{.source = millrace::Path{"/data/a.jpg"}}}});
   REQUIRE(ticket);
   REQUIRE(daemon.next_message().submit().batch_id() == ticket->batch);
@@ -50,13 +50,13 @@ std::uint64_t mapped_bytes_of_segments() {
 
 TEST_CASE("a batch is read in a slot that was filled after the session had been opened", "[client]") {
   ScriptedDaemon daemon({.filled_slots = 1});
-  Session session = open(daemon, 3);
+  Session session = open_slots(daemon, 3);
   REQUIRE(daemon.may_fill_later());
-  const auto first = submit_one(session, daemon);
+  const auto first = submit_one_of(session, daemon);
   daemon.send(daemon.seal(first.batch, 0, 1, 2, 1000));
   const auto held = session.next(30s);
   REQUIRE(held->tensor.data()[1000] == std::byte{1});
-  const auto second = submit_one(session, daemon);
+  const auto second = submit_one_of(session, daemon);
 
   daemon.fill(3);
   daemon.send(daemon.seal(second.batch, 2, 1, 3, 1000));
@@ -70,9 +70,9 @@ TEST_CASE("a batch is read in a slot that was filled after the session had been 
 TEST_CASE("a slot's pages are mapped when its first batch comes, all at once, and no others", "[client]") {
   ScriptedDaemon daemon;
   const auto pages_before = mapped_bytes_of_segments();
-  Session session = open(daemon, 8);
+  Session session = open_slots(daemon, 8);
   const auto pages_open = mapped_bytes_of_segments();
-  const auto ticket = submit_one(session, daemon);
+  const auto ticket = submit_one_of(session, daemon);
 
   daemon.send(daemon.seal(ticket.batch, 3, 1, 1, 100));
   const auto batch = session.next(30s);
@@ -84,9 +84,9 @@ TEST_CASE("a slot's pages are mapped when its first batch comes, all at once, an
 
 TEST_CASE("a session has fewer slots once the daemon has withdrawn some, and goes on", "[client]") {
   ScriptedDaemon daemon({.filled_slots = 2});
-  Session session = open(daemon, 4);
+  Session session = open_slots(daemon, 4);
   REQUIRE(session.slots() == 4);
-  const auto ticket = submit_one(session, daemon);
+  const auto ticket = submit_one_of(session, daemon);
   v1::ServerMessage withdrawn;
   withdrawn.mutable_slots_withdrawn()->set_slots(2);
   withdrawn.mutable_slots_withdrawn()->set_message("/dev/shm is full");

@@ -183,7 +183,7 @@ int threads(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {
+constexpr Scene kCallScenes[] = {
     {"contexts", contexts}, {"device", device},     {"registering", registering}, {"events", events},
     {"words", words},       {"refusals", refusals}, {"threads", threads},
 };
@@ -191,7 +191,7 @@ constexpr Scene kScenes[] = {
 }  // namespace
 
 std::span<const Scene> call_scenes() {
-  return kScenes;
+  return kCallScenes;
 }
 
 }  // namespace millrace::cuda_scenes

@@ -10,7 +10,7 @@
 namespace millrace::cuda_scenes {
 namespace {
 
-constexpr std::size_t kBytes = 5000;
+constexpr std::size_t kFaultBytes = 5000;
 
 int load(Arguments) {
   const Result<const Driver*> driver = Driver::load();
@@ -50,13 +50,13 @@ int steps(Arguments arguments) {
   const CUstream stream = gpu.stream();
   const CUfunction function = gpu.function("millrace_reconstruct");
   CUdeviceptr memory = 0, more = 0;
-  static unsigned char buffer[kBytes];
-  say("alloc", cu.cuMemAlloc_v2(&memory, kBytes));
-  say("register", cu.cuMemHostRegister_v2(buffer, kBytes, 0));
-  if (memory != 0) say("copy", cu.cuMemcpyHtoDAsync_v2(memory, buffer, kBytes, stream));
+  static unsigned char buffer[kFaultBytes];
+  say("alloc", cu.cuMemAlloc_v2(&memory, kFaultBytes));
+  say("register", cu.cuMemHostRegister_v2(buffer, kFaultBytes, 0));
+  if (memory != 0) say("copy", cu.cuMemcpyHtoDAsync_v2(memory, buffer, kFaultBytes, stream));
   if (!arguments.empty()) say("launch", launch(gpu, function, stream));
   say("synchronise", cu.cuStreamSynchronize(stream));
-  say("alloc", cu.cuMemAlloc_v2(&more, kBytes));
+  say("alloc", cu.cuMemAlloc_v2(&more, kFaultBytes));
   std::size_t free_bytes = 0, total = 0;
   say("info", cu.cuMemGetInfo_v2(&free_bytes, &total));
   return 0;
@@ -151,7 +151,7 @@ int nvml(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {
+constexpr Scene kFaultScenes[] = {
     {"load", load},
     {"image", image},
     {"steps", steps},
@@ -165,7 +165,7 @@ constexpr Scene kScenes[] = {
 }  // namespace
 
 std::span<const Scene> fault_scenes() {
-  return kScenes;
+  return kFaultScenes;
 }
 
 }  // namespace millrace::cuda_scenes

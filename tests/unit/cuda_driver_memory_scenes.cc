@@ -15,20 +15,20 @@
 namespace millrace::cuda_scenes {
 namespace {
 
-constexpr std::size_t kBytes = 100'000;  // no multiple of a page
+constexpr std::size_t kMemoryBytes = 100'000;  // no multiple of a page
 
 int round_trip(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   const CUstream stream = gpu.stream();
-  const CUdeviceptr first = gpu.memory(kBytes), second = gpu.memory(kBytes), fresh = gpu.memory(1);
-  Pinned<unsigned char> from(gpu, kBytes), to(gpu, kBytes), one(gpu, 1);
-  for (std::size_t i = 0; i < kBytes; ++i) from[i] = static_cast<unsigned char>(i * 7 + i / 251);
+  const CUdeviceptr first = gpu.memory(kMemoryBytes), second = gpu.memory(kMemoryBytes), fresh = gpu.memory(1);
+  Pinned<unsigned char> from(gpu, kMemoryBytes), to(gpu, kMemoryBytes), one(gpu, 1);
+  for (std::size_t i = 0; i < kMemoryBytes; ++i) from[i] = static_cast<unsigned char>(i * 7 + i / 251);
 
-  need(cu.cuMemcpyHtoDAsync_v2(first, from.data(), kBytes, stream), "HtoD");
-  need(cu.cuMemcpyDtoDAsync_v2(second, first, kBytes, stream), "DtoD");
+  need(cu.cuMemcpyHtoDAsync_v2(first, from.data(), kMemoryBytes, stream), "HtoD");
+  need(cu.cuMemcpyDtoDAsync_v2(second, first, kMemoryBytes, stream), "DtoD");
   need(cu.cuMemsetD8Async(second + 1000, 0x5A, 10, stream), "memset");
-  need(cu.cuMemcpyDtoHAsync_v2(to.data(), second, kBytes, stream), "DtoH");
+  need(cu.cuMemcpyDtoHAsync_v2(to.data(), second, kMemoryBytes, stream), "DtoH");
   need(cu.cuMemcpyDtoHAsync_v2(one.data(), fresh, 1, stream), "DtoH");
   gpu.synchronise(stream);
 
@@ -39,7 +39,7 @@ int round_trip(Arguments) {
 
 int dereference(Arguments) {
   const Gpu gpu;
-  const CUdeviceptr at = gpu.memory(kBytes);
+  const CUdeviceptr at = gpu.memory(kMemoryBytes);
   std::printf("0x%llx\n", at + 5);
   std::fflush(stdout);
   const int value = *reinterpret_cast<volatile const char*>(at + 5);
@@ -51,14 +51,14 @@ int early_reuse(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   const CUstream stream = gpu.stream();
-  const CUdeviceptr memory = gpu.memory(kBytes);
-  Pinned<unsigned char> from(gpu, kBytes), to(gpu, kBytes);
-  std::vector<unsigned char> unregistered(kBytes, 1);
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
+  Pinned<unsigned char> from(gpu, kMemoryBytes), to(gpu, kMemoryBytes);
+  std::vector<unsigned char> unregistered(kMemoryBytes, 1);
   const auto copied = [&](void* source, auto change) {
     Gate gate(gpu);
     gate.hold(stream);
-    need(cu.cuMemcpyHtoDAsync_v2(memory, source, kBytes, stream), "HtoD");
-    need(cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kBytes, stream), "DtoH");
+    need(cu.cuMemcpyHtoDAsync_v2(memory, source, kMemoryBytes, stream), "HtoD");
+    need(cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kMemoryBytes, stream), "DtoH");
     const int early = to[0];
     change();
     gate.open();
@@ -75,12 +75,12 @@ int early_reuse(Arguments) {
 int unregistered_early(Arguments) {
   const Gpu gpu;
   const CUstream stream = gpu.stream();
-  const CUdeviceptr memory = gpu.memory(kBytes);
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
   Gate gate(gpu);
   gate.hold(stream);
   {
-    Pinned<unsigned char> from(gpu, kBytes);
-    need(gpu.cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kBytes, stream), "HtoD");
+    Pinned<unsigned char> from(gpu, kMemoryBytes);
+    need(gpu.cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kMemoryBytes, stream), "HtoD");
   }
   gate.open();
   say("synchronise", gpu.cu.cuStreamSynchronize(stream));
@@ -90,7 +90,7 @@ int unregistered_early(Arguments) {
 int use_after_free(Arguments) {
   const Gpu gpu;
   const CUstream stream = gpu.stream();
-  const CUdeviceptr memory = gpu.memory(kBytes);
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
   need(gpu.cu.cuMemFree_v2(memory), "cuMemFree");
   say("memset", gpu.cu.cuMemsetD8Async(memory, 0, 1, stream));
   say("synchronise", gpu.cu.cuStreamSynchronize(stream));
@@ -102,8 +102,8 @@ int use_after_free(Arguments) {
 int overrun(Arguments) {
   const Gpu gpu;
   const CUstream stream = gpu.stream();
-  const CUdeviceptr memory = gpu.memory(kBytes);
-  say("copy", gpu.cu.cuMemcpyDtoDAsync_v2(memory, memory + 1, kBytes, stream));
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
+  say("copy", gpu.cu.cuMemcpyDtoDAsync_v2(memory, memory + 1, kMemoryBytes, stream));
   say("synchronise", gpu.cu.cuStreamSynchronize(stream));
   return 0;
 }
@@ -116,19 +116,19 @@ int kernel_overrun(Arguments) {
   const CUfunction function = gpu.function("millrace_tokenise");
   need(gpu.cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, sizeof(TokeniseShared)),
        "cuFuncSetAttribute");
-  const CUdeviceptr memory = gpu.memory(kBytes);
-  need(gpu.cu.cuMemsetD8Async(memory, 0, kBytes, stream), "memset");
-  for (std::size_t i = 0; i < kBytes / sizeof(ImageJob); ++i)  // files, of which all but the first have no status
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
+  need(gpu.cu.cuMemsetD8Async(memory, 0, kMemoryBytes, stream), "memset");
+  for (std::size_t i = 0; i < kMemoryBytes / sizeof(ImageJob); ++i)  // files, of which all but the first have no status
     need(gpu.cu.cuMemsetD8Async(memory + i * sizeof(ImageJob) + offsetof(ImageJob, byte_count), 1, 1, stream),
          "memset");
   TokeniseArgs args{.jobs = reinterpret_cast<const ImageJob*>(memory),
-                    .images = kBytes / sizeof(ImageJob),
+                    .images = kMemoryBytes / sizeof(ImageJob),
                     .bytes = reinterpret_cast<const std::uint8_t*>(memory),
                     .tables = reinterpret_cast<const DecodeTable*>(memory),
                     .segments = reinterpret_cast<const Segment*>(memory),
                     .tokens = reinterpret_cast<Token*>(memory),
                     .blocks = reinterpret_cast<BlockEntry*>(memory),
-                    .statuses = reinterpret_cast<Status*>(memory + kBytes - sizeof(Status)),
+                    .statuses = reinterpret_cast<Status*>(memory + kMemoryBytes - sizeof(Status)),
                     .work = nullptr,
                     .next_image = reinterpret_cast<std::uint32_t*>(memory),
                     .scratch = reinterpret_cast<unsigned char*>(memory),
@@ -147,11 +147,11 @@ int two_streams(Arguments arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   const CUstream first = gpu.stream(), second = gpu.stream();
-  const CUdeviceptr memory = gpu.memory(kBytes);
-  Pinned<unsigned char> from(gpu, kBytes), to(gpu, kBytes), again(gpu, kBytes);
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
+  Pinned<unsigned char> from(gpu, kMemoryBytes), to(gpu, kMemoryBytes), again(gpu, kMemoryBytes);
   const CUevent written = gpu.event();
-  need(cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kBytes, first), "HtoD");
-  need(cu.cuMemcpyDtoHAsync_v2(again.data(), memory, kBytes, first), "DtoH");
+  need(cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kMemoryBytes, first), "HtoD");
+  need(cu.cuMemcpyDtoHAsync_v2(again.data(), memory, kMemoryBytes, first), "DtoH");
   need(cu.cuEventRecord(written, first), "cuEventRecord");
   if (order == "event") need(cu.cuStreamWaitEvent(second, written, 0), "cuStreamWaitEvent");
   if (order == "host") need(cu.cuEventSynchronize(written), "cuEventSynchronize");
@@ -162,7 +162,7 @@ int two_streams(Arguments arguments) {
          "cuLaunchHostFunc");
     while (!called) std::this_thread::yield();
   }
-  need(cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kBytes, second), "DtoH");
+  need(cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kMemoryBytes, second), "DtoH");
   gpu.synchronise(first);
   gpu.synchronise(second);
   std::printf("done\n");
@@ -172,11 +172,11 @@ int two_streams(Arguments arguments) {
 // Two streams' results to the same registered memory.
 int same_target(Arguments) {
   const Gpu gpu;
-  Pinned<unsigned char> to(gpu, kBytes);
-  const CUdeviceptr memory = gpu.memory(kBytes);
+  Pinned<unsigned char> to(gpu, kMemoryBytes);
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
   const CUstream first = gpu.stream(), second = gpu.stream();
   for (const CUstream stream : {first, second})
-    need(gpu.cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kBytes, stream), "DtoH");
+    need(gpu.cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kMemoryBytes, stream), "DtoH");
   gpu.synchronise(first);
   gpu.synchronise(second);
   return 0;
@@ -211,14 +211,14 @@ struct LastWord {
 // Ends while streams still work, one of them destroyed.
 int leave(Arguments) {
   static LastWord last_word;
-  static std::vector<unsigned char> buffer(kBytes);
+  static std::vector<unsigned char> buffer(kMemoryBytes);
   const Gpu gpu;
-  need(gpu.cu.cuMemHostRegister_v2(buffer.data(), kBytes, 0), "cuMemHostRegister");
+  need(gpu.cu.cuMemHostRegister_v2(buffer.data(), kMemoryBytes, 0), "cuMemHostRegister");
   for (int i = 0; i < 2; ++i) {
     const CUstream stream = gpu.stream();
-    const CUdeviceptr memory = gpu.memory(kBytes);
+    const CUdeviceptr memory = gpu.memory(kMemoryBytes);
     for (int k = 0; k < 1000; ++k) {
-      need(gpu.cu.cuMemcpyHtoDAsync_v2(memory, buffer.data(), kBytes, stream), "HtoD");
+      need(gpu.cu.cuMemcpyHtoDAsync_v2(memory, buffer.data(), kMemoryBytes, stream), "HtoD");
       need(gpu.cu.cuLaunchHostFunc(stream, LastWord::speak, &last_word), "cuLaunchHostFunc");
     }
     if (i == 1) need(gpu.cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
@@ -249,7 +249,7 @@ int use_after_fork(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {
+constexpr Scene kMemoryScenes[] = {
     {"round trip", round_trip},
     {"dereference", dereference},
     {"early reuse", early_reuse},
@@ -268,7 +268,7 @@ constexpr Scene kScenes[] = {
 }  // namespace
 
 std::span<const Scene> memory_scenes() {
-  return kScenes;
+  return kMemoryScenes;
 }
 
 }  // namespace millrace::cuda_scenes

@@ -12,7 +12,7 @@
 namespace millrace::cuda_scenes {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{8} << 20;
+constexpr std::size_t kSharedBytes = std::size_t{8} << 20;
 constexpr CUmemAllocationProp kShareable{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                          .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                          .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
@@ -23,17 +23,17 @@ constexpr CUmemAllocationProp kShareable{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 CUdeviceptr map(const Gpu& gpu, CUmemGenericAllocationHandle handle, int access) {
   const Driver& cu = gpu.cu;
   CUdeviceptr at = 0;
-  need(cu.cuMemAddressReserve(&at, kBytes, 0, 0, 0), "cuMemAddressReserve");
-  need(cu.cuMemMap(at, kBytes, 0, handle, 0), "cuMemMap");
+  need(cu.cuMemAddressReserve(&at, kSharedBytes, 0, 0, 0), "cuMemAddressReserve");
+  need(cu.cuMemMap(at, kSharedBytes, 0, handle, 0), "cuMemMap");
   const CUmemAccessDesc desc{.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = access};
-  need(cu.cuMemSetAccess(at, kBytes, &desc, 1), "cuMemSetAccess");
+  need(cu.cuMemSetAccess(at, kSharedBytes, &desc, 1), "cuMemSetAccess");
   need(cu.cuMemRelease(handle), "cuMemRelease");
   return at;
 }
 
 int last_byte(const Gpu& gpu, CUdeviceptr at, CUstream stream) {
   Pinned<unsigned char> byte(gpu, 1);
-  need(gpu.cu.cuMemcpyDtoHAsync_v2(byte.data(), at + kBytes - 1, 1, stream), "DtoH");
+  need(gpu.cu.cuMemcpyDtoHAsync_v2(byte.data(), at + kSharedBytes - 1, 1, stream), "DtoH");
   gpu.synchronise(stream);
   return byte[0];
 }
@@ -57,10 +57,10 @@ int share(Arguments) {
   const CUstream stream = gpu.stream();
   CUmemGenericAllocationHandle handle = 0;
   int descriptor = -1;
-  need(cu.cuMemCreate(&handle, kBytes, &kShareable, 0), "cuMemCreate");
+  need(cu.cuMemCreate(&handle, kSharedBytes, &kShareable, 0), "cuMemCreate");
   need(cu.cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), "export");
   const CUdeviceptr at = map(gpu, handle, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  need(cu.cuMemsetD8Async(at, 0x21, kBytes, stream), "memset");
+  need(cu.cuMemsetD8Async(at, 0x21, kSharedBytes, stream), "memset");
   gpu.synchronise(stream);
   std::printf("at /proc/%d/fd/%d\n", getpid(), descriptor);
   std::fflush(stdout);
@@ -94,7 +94,7 @@ int use_shared(Arguments arguments) {
     std::printf("still holds 0x%x\n", last_byte(gpu, at, stream));
     say_used(gpu);
   }
-  say("memset", gpu.cu.cuMemsetD8Async(at, 0x43, kBytes, stream));
+  say("memset", gpu.cu.cuMemsetD8Async(at, 0x43, kSharedBytes, stream));
   say("synchronise", gpu.cu.cuStreamSynchronize(stream));
   return 0;
 }
@@ -103,21 +103,21 @@ int free_reserved(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   CUmemGenericAllocationHandle handle = 0;
-  need(cu.cuMemCreate(&handle, kBytes, &kShareable, 0), "cuMemCreate");
+  need(cu.cuMemCreate(&handle, kSharedBytes, &kShareable, 0), "cuMemCreate");
   const CUdeviceptr at = map(gpu, handle, CU_MEM_ACCESS_FLAGS_PROT_READ);
-  say("free while mapped", cu.cuMemAddressFree(at, kBytes));
-  say("unmap", cu.cuMemUnmap(at, kBytes));
-  say("free", cu.cuMemAddressFree(at, kBytes));
-  say("free twice", cu.cuMemAddressFree(at, kBytes));
+  say("free while mapped", cu.cuMemAddressFree(at, kSharedBytes));
+  say("unmap", cu.cuMemUnmap(at, kSharedBytes));
+  say("free", cu.cuMemAddressFree(at, kSharedBytes));
+  say("free twice", cu.cuMemAddressFree(at, kSharedBytes));
   return 0;
 }
 
-constexpr Scene kScenes[] = {{"share", share}, {"use shared", use_shared}, {"free reserved", free_reserved}};
+constexpr Scene kSharingScenes[] = {{"share", share}, {"use shared", use_shared}, {"free reserved", free_reserved}};
 
 }  // namespace
 
 std::span<const Scene> sharing_scenes() {
-  return kScenes;
+  return kSharingScenes;
 }
 
 }  // namespace millrace::cuda_scenes

@@ -18,14 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-struct Tree {
+struct ListingTree {
   TempFolder temp;
   std::string root = temp / "root";
   std::string top = root + "/set";
   std::string later = temp / "later";  // a root that is not there
   std::unique_ptr<Roots> roots;
 
-  explicit Tree(const Strings& files) {
+  explicit ListingTree(const Strings& files) {
     chmod(temp.path().c_str(), 0755);
     fs::create_directories(top);
     for (const std::string& file : files) add(file);
@@ -73,7 +73,8 @@ std::vector<std::int64_t> labels_of(const Dataset& dataset) {
 }
 
 TEST_CASE("samples come by class, folder and name, classes in byte order of their names", "[fetch]") {
-  const Tree tree({"cat/2.jpg", "cat/10.jpg", "cat-wild/1.jpg", "cat.jpg", "Dog/a/b.jpg", "Dog/a.jpg", "Dog/a-b.jpg"});
+  const ListingTree tree(
+      {"cat/2.jpg", "cat/10.jpg", "cat-wild/1.jpg", "cat.jpg", "Dog/a/b.jpg", "Dog/a.jpg", "Dog/a-b.jpg"});
 
   const auto dataset = tree.list();
 
@@ -89,7 +90,7 @@ TEST_CASE("folders in a class are sorted by their whole paths, as ImageFolder do
                          "cat/a-b/d/3.jpg", "cat/a/b/0.jpg",    "cat/a/b-c/1.jpg", "cat/a/b/d/2.jpg",
                          "dog/2.jpg",       "dog/a b/1.jpg",    "dog/a/b/1.jpg",   "dog (old)/a/b/1.jpg",
                          "dog-puppy/1.jpg", "dog-puppy/a/0.jpg"};
-  const Tree tree({expected.rbegin(), expected.rend()});
+  const ListingTree tree({expected.rbegin(), expected.rend()});
   const Strings classes{"cat", "dog", "dog (old)", "dog-puppy"};
   std::uint64_t fingerprint = kFingerprintSeed;
   for (const std::string& path : expected) fingerprint = fingerprint_with(fingerprint, path);
@@ -103,20 +104,20 @@ TEST_CASE("folders in a class are sorted by their whole paths, as ImageFolder do
 }
 
 TEST_CASE("files at the top come before nested folders of the first class", "[fetch]") {
-  const Tree tree({"a/b-c/1.jpg", "a/b/c/0.jpg", "a/b/1.jpg", "!/1.jpg", "z.jpg", "b.jpg"});
+  const ListingTree tree({"a/b-c/1.jpg", "a/b/c/0.jpg", "a/b/1.jpg", "!/1.jpg", "z.jpg", "b.jpg"});
 
   REQUIRE(paths_of(*tree.list()) == Strings{"b.jpg", "z.jpg", "!/1.jpg", "a/b/1.jpg", "a/b-c/1.jpg", "a/b/c/0.jpg"});
 }
 
 TEST_CASE("without folders there are no classes", "[fetch]") {
-  const auto dataset = Tree({"b.jpg", "a.jpg"}).list();
+  const auto dataset = ListingTree({"b.jpg", "a.jpg"}).list();
 
   REQUIRE(dataset->classes().empty());
   REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1});
 }
 
 TEST_CASE("a folder has one number, whoever lists it, by whatever path and however it has grown", "[fetch]") {
-  const Tree tree({"a/1.jpg", "a/2.png"});
+  const ListingTree tree({"a/1.jpg", "a/2.png"});
   fs::create_directory_symlink(tree.top, tree.root + "/link");
   const auto before = tree.list();
   tree.add("b/3.jpg");
@@ -142,7 +143,7 @@ TEST_CASE("the numbers of folders stay what they were", "[fetch]") {
 }
 
 TEST_CASE("only the extensions asked for are listed, in whatever case", "[fetch]") {
-  const Tree tree({"a.jpg", "b.JPG", "c.txt", "d.jpeg", "e", "jpg", "f.tar.jpg"});
+  const ListingTree tree({"a.jpg", "b.JPG", "c.txt", "d.jpeg", "e", "jpg", "f.tar.jpg"});
 
   REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"a.jpg", "b.JPG", "f.tar.jpg"});
   REQUIRE(paths_of(*tree.list({"jpeg", "txt"})) == Strings{"c.txt", "d.jpeg"});
@@ -150,14 +151,14 @@ TEST_CASE("only the extensions asked for are listed, in whatever case", "[fetch]
 }
 
 TEST_CASE("hidden names and what is neither file nor folder are left out", "[fetch]") {
-  const Tree tree({"a.jpg", ".hidden.jpg", ".git/x.jpg", "c/.b.jpg", "c/d.jpg"});
+  const ListingTree tree({"a.jpg", ".hidden.jpg", ".git/x.jpg", "c/.b.jpg", "c/d.jpg"});
   REQUIRE(mkfifo((tree.top + "/fifo.jpg").c_str(), 0644) == 0);
 
   REQUIRE(paths_of(*tree.list()) == Strings{"a.jpg", "c/d.jpg"});
 }
 
 TEST_CASE("a class without samples keeps its label", "[fetch]") {
-  const Tree tree({"a/x.txt", "b/1.jpg"});
+  const ListingTree tree({"a/x.txt", "b/1.jpg"});
 
   const auto dataset = tree.list({"jpg"});
 
@@ -166,7 +167,7 @@ TEST_CASE("a class without samples keeps its label", "[fetch]") {
 }
 
 TEST_CASE("links are followed, and folders that hold themselves end", "[fetch]") {
-  const Tree tree({"a/1.jpg"});
+  const ListingTree tree({"a/1.jpg"});
   fs::create_directories(tree.root + "/other/deep");
   write_file(tree.root + "/other/deep/2.jpg", std::string("x"));
   fs::create_symlink("../other", tree.top + "/b");
@@ -181,7 +182,7 @@ TEST_CASE("links are followed, and folders that hold themselves end", "[fetch]")
 }
 
 TEST_CASE("a link to nowhere is listed where it looks like a sample, so that reading it says why", "[fetch]") {
-  const Tree tree({"a.jpg"});
+  const ListingTree tree({"a.jpg"});
   fs::create_symlink("missing", tree.top + "/b.jpg");
   fs::create_symlink("/etc/passwd", tree.top + "/c.jpg");
   fs::create_symlink("missing", tree.top + "/d.txt");
@@ -190,7 +191,7 @@ TEST_CASE("a link to nowhere is listed where it looks like a sample, so that rea
 }
 
 TEST_CASE("a link out of the roots that may be a folder of samples fails the listing", "[fetch]") {
-  const Tree tree({"a.jpg"});
+  const ListingTree tree({"a.jpg"});
   fs::create_symlink("/etc", tree.top + "/class");
 
   const auto outcome = tree.run(tree.request({"jpg"}));
@@ -200,7 +201,7 @@ TEST_CASE("a link out of the roots that may be a folder of samples fails the lis
 }
 
 TEST_CASE("a link beneath a root that is not there fails the listing instead of making it smaller", "[fetch]") {
-  const Tree tree({"a.jpg"});
+  const ListingTree tree({"a.jpg"});
   fs::create_symlink(tree.later + "/cats", tree.top + "/cats");
 
   const Listing::Outcome outcome = tree.run(tree.request({"jpg"}));
@@ -211,7 +212,7 @@ TEST_CASE("a link beneath a root that is not there fails the listing instead of 
 }
 
 TEST_CASE("a folder that the caller may not read fails the listing by its relative name", "[fetch]") {
-  const Tree tree({"a/1.jpg", "a/closed/2.jpg"});
+  const ListingTree tree({"a/1.jpg", "a/closed/2.jpg"});
   if (!strangers_reach(tree.root)) return;
   for (const mode_t mode : {0700, 0711, 0744}) {
     chmod((tree.top + "/a/closed").c_str(), mode);
@@ -227,7 +228,7 @@ TEST_CASE("a folder that the caller may not read fails the listing by its relati
 }
 
 TEST_CASE("a dataset that the caller may not see is denied, whether it is there or not", "[fetch]") {
-  const Tree tree({"a.jpg"});
+  const ListingTree tree({"a.jpg"});
   if (!strangers_reach(tree.root)) return;
   chmod(tree.root.c_str(), 0700);
   Listing::Request missing = tree.request({}, stranger().uid);
@@ -241,7 +242,7 @@ TEST_CASE("a dataset that the caller may not see is denied, whether it is there 
 }
 
 TEST_CASE("a folder without samples is an error that says so", "[fetch]") {
-  const Tree tree({"a.txt"});
+  const ListingTree tree({"a.txt"});
 
   const auto outcome = tree.run(tree.request({"jpg", "png"}));
 
@@ -252,7 +253,7 @@ TEST_CASE("a folder without samples is an error that says so", "[fetch]") {
 }
 
 TEST_CASE("a dataset outside the roots is refused with its path, the roots and where they are set", "[fetch]") {
-  const Tree tree({"a.jpg"});
+  const ListingTree tree({"a.jpg"});
   Listing::Request outside = tree.request();
   outside.path_untrusted = "/etc/ssl\xff";
 
@@ -263,8 +264,8 @@ TEST_CASE("a dataset outside the roots is refused with its path, the roots and w
 }
 
 TEST_CASE("files that were not asked for are counted by their extension, with examples", "[fetch]") {
-  const Tree tree({"a/1.jpg", "a/README.txt", "b/2.JPG", "b/x.TXT", "b/y.txt", "b/z.txt", "b/LICENSE", "a/3.tga",
-                   "a/4.longer_than_any_extension", ".hidden/5.txt"});
+  const ListingTree tree({"a/1.jpg", "a/README.txt", "b/2.JPG", "b/x.TXT", "b/y.txt", "b/z.txt", "b/LICENSE", "a/3.tga",
+                          "a/4.longer_than_any_extension", ".hidden/5.txt"});
 
   const auto dataset = tree.list({"jpg"});
 
@@ -283,9 +284,9 @@ TEST_CASE("files that were not asked for are counted by their extension, with ex
 }
 
 TEST_CASE("files beside class folders are left out where that is asked for, and only there", "[fetch]") {
-  const Tree tree({"a/1.jpg", "a/deep/2.jpg", "labels.csv", "loose.jpg"});
-  const Tree flat({"1.jpg", "2.jpg"});
-  const auto skipping = [](const Tree& of, Strings extensions) {
+  const ListingTree tree({"a/1.jpg", "a/deep/2.jpg", "labels.csv", "loose.jpg"});
+  const ListingTree flat({"1.jpg", "2.jpg"});
+  const auto skipping = [](const ListingTree& of, Strings extensions) {
     Listing::Request request = of.request(std::move(extensions));
     request.choice.unclassified = Unclassified::kSkipped;
     return *of.run(std::move(request));
@@ -304,7 +305,7 @@ TEST_CASE("files beside class folders are left out where that is asked for, and 
 }
 
 TEST_CASE("a folder of which everything is left out says what that is", "[fetch]") {
-  const Tree tree({"a/1.tga", "a/2.tga", "b.jpg", "notes.txt"});
+  const ListingTree tree({"a/1.tga", "a/2.tga", "b.jpg", "notes.txt"});
   Listing::Request request = tree.request({"jpg"});
   request.choice.unclassified = Unclassified::kSkipped;
 
@@ -316,7 +317,7 @@ TEST_CASE("a folder of which everything is left out says what that is", "[fetch]
 }
 
 TEST_CASE("a path that is no folder is an error", "[fetch]") {
-  const Tree tree({"a.jpg"});
+  const ListingTree tree({"a.jpg"});
   Listing::Request file = tree.request(), missing = tree.request(), slash = tree.request();
   file.path_untrusted += "/a.jpg";
   missing.path_untrusted += "/missing";
@@ -328,7 +329,7 @@ TEST_CASE("a path that is no folder is an error", "[fetch]") {
 }
 
 TEST_CASE("more files or folders than the limit are refused with its name", "[fetch]") {
-  const Tree tree({"a/1", "a/2", "b/1"});
+  const ListingTree tree({"a/1", "a/2", "b/1"});
   Listing::Request enough = tree.request(), few = tree.request();
   enough.max_files = 5;  // three files, two folders
   few.max_files = 4;
@@ -340,7 +341,7 @@ TEST_CASE("more files or folders than the limit are refused with its name", "[fe
 }
 
 TEST_CASE("links that double at every level end at the limit", "[fetch]") {
-  const Tree tree({});
+  const ListingTree tree({});
   for (int i = 0; i < 40; ++i) {
     const std::string folder = tree.top + "/" + std::to_string(i);
     fs::create_directories(folder);
@@ -354,7 +355,7 @@ TEST_CASE("links that double at every level end at the limit", "[fetch]") {
 }
 
 TEST_CASE("a stopped listing ends as cancelled", "[fetch]") {
-  const Tree tree({"a/1.jpg"});
+  const ListingTree tree({"a/1.jpg"});
   auto stop = std::make_shared<StopFlag>();
   Listing::Request request = tree.request();
   request.stop = stop;
@@ -369,7 +370,7 @@ TEST_CASE("a stopped listing ends as cancelled", "[fetch]") {
 }
 
 TEST_CASE("progress is told every 10,000 files", "[fetch]") {
-  const Tree tree({});
+  const ListingTree tree({});
   const std::string other = tree.root + "/other";
   fs::create_directories(other);
   for (int i = 0; i < 500; ++i) write_file(other + "/" + std::to_string(i), std::string());
@@ -385,7 +386,7 @@ TEST_CASE("progress is told every 10,000 files", "[fetch]") {
 }
 
 TEST_CASE("the fingerprint is of the paths in order, and stays what it was", "[fetch]") {
-  const Tree tree({"a/1.jpg", "b/2.jpg"});
+  const ListingTree tree({"a/1.jpg", "b/2.jpg"});
   const std::uint64_t before = tree.list()->fingerprint();
   tree.add("b/3.jpg");
 
@@ -429,7 +430,7 @@ TEST_CASE("a long path is counted and is no example", "[fetch]") {
 }
 
 TEST_CASE("names that are not UTF-8 are kept byte for byte", "[fetch]") {
-  const Tree tree({});
+  const ListingTree tree({});
   const std::string name = "caf\xE9\x01.jpg";
   write_file(tree.top + "/" + name, std::string("x"));
 

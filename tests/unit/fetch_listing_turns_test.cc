@@ -24,9 +24,9 @@ namespace {
 constexpr uid_t kRoot = 0, kAlice = kRoot, kBob = 54'001;  // whoever has no right to a folder is answered, too
 
 // Listings of folders with one file, whose ends are noted; one of them can be held in its last call.
-class Rig {
+class TurnsRig {
  public:
-  explicit Rig(std::vector<std::string> names) {
+  explicit TurnsRig(std::vector<std::string> names) {
     for (const std::string& name : names) {
       std::filesystem::create_directory(folder_ / name);
       write_file(folder_ / (name + "/a.jpg"), std::string("x"));
@@ -97,7 +97,7 @@ class Rig {
 }  // namespace
 
 TEST_CASE("who lists one folder does not wait for all that another has asked for", "[fetch]") {
-  Rig rig({"a"});
+  TurnsRig rig({"a"});
   rig.hold(0);
   for (int i = 0; i < 40; ++i) REQUIRE(rig.list(0, kAlice));
   REQUIRE(rig.list(0, kBob));
@@ -111,7 +111,7 @@ TEST_CASE("who lists one folder does not wait for all that another has asked for
 TEST_CASE("who asks for one folder after the other, each soon done, does not hold up another's large one", "[fetch]") {
   constexpr std::size_t kSmall = 500;
   constexpr int kSteps = 4;
-  Rig rig({"a"});
+  TurnsRig rig({"a"});
   const std::string large = rig.add_folder("a/large", kSteps * Listing::kStep);
   std::atomic<std::size_t> asked{0};
   std::function<void()> ask = [&] {                               // while the one before is at its last step
@@ -128,7 +128,7 @@ TEST_CASE("who asks for one folder after the other, each soon done, does not hol
 }
 
 TEST_CASE("one user's listings that wait keep no room from another's", "[fetch]") {
-  Rig rig({"a"});
+  TurnsRig rig({"a"});
   rig.hold(0);
   std::size_t taken = 0;
   while (taken < 10'000 && rig.list(0, kAlice)) ++taken;
@@ -141,7 +141,7 @@ TEST_CASE("one user's listings that wait keep no room from another's", "[fetch]"
 }
 
 TEST_CASE("a folder that does not answer holds up no listing beneath another root", "[fetch]") {
-  Rig rig({"hung", "well"});
+  TurnsRig rig({"hung", "well"});
   rig.hold(0);
 
   REQUIRE(rig.list(1, kBob));

@@ -9,7 +9,7 @@
 namespace millrace {
 namespace {
 
-struct Rig {
+struct OwnListRig {
   TempFolder temp;
   std::unique_ptr<Roots> roots = *Roots::open({.folders = {temp.path()}});
 
@@ -39,7 +39,7 @@ std::string zeros(std::string text) {  // '|' stands for a zero byte
 }  // namespace
 
 TEST_CASE("a client's list is a dataset in its own order, whatever parts it came in", "[fetch]") {
-  const Rig rig;
+  const OwnListRig rig;
 
   const auto whole = rig.made({{zeros("b/2.jpg|a.jpg|b/2.jpg|"), {7, -3, 1'000'000'000'000}}});
   const auto parted = rig.made({{zeros("b/2.jpg|"), {7}}, {zeros("a.jpg|b/2.jpg|"), {-3, 1'000'000'000'000}}});
@@ -56,7 +56,7 @@ TEST_CASE("a client's list is a dataset in its own order, whatever parts it came
 }
 
 TEST_CASE("another order of the same files is another dataset, other labels alone are not for a position", "[fetch]") {
-  const Rig rig;
+  const OwnListRig rig;
 
   const auto list = rig.made({{zeros("a|b|"), {1, 2}}});
   const auto turned = rig.made({{zeros("b|a|"), {2, 1}}});
@@ -68,7 +68,7 @@ TEST_CASE("another order of the same files is another dataset, other labels alon
 }
 
 TEST_CASE("a list without labels has -1, and one beneath / works", "[fetch]") {
-  const Rig rig;
+  const OwnListRig rig;
   const std::string path = (rig.temp / "x.jpg").substr(1);
 
   const auto list = rig.made({{path + '\0', {}}}, "/");
@@ -78,7 +78,7 @@ TEST_CASE("a list without labels has -1, and one beneath / works", "[fetch]") {
 }
 
 TEST_CASE("a path that is none, or lies beneath no root, is named with its number", "[fetch]") {
-  const Rig rig;
+  const OwnListRig rig;
   struct Bad {
     std::string paths, folder, text;
     Code code = Code::kInvalid;
@@ -107,14 +107,14 @@ TEST_CASE("a path that is none, or lies beneath no root, is named with its numbe
 }
 
 TEST_CASE("labels that are not as many as paths are refused", "[fetch]") {
-  const Rig rig;
+  const OwnListRig rig;
 
   CHECK(rig.run(rig.task({{zeros("a|b|"), {1}}})).error().code == Code::kInvalid);
   CHECK(rig.run(rig.task({{zeros("a|"), {1, 2}}})).error().code == Code::kInvalid);
 }
 
 TEST_CASE("a list that there is no room for, or that nobody wants any more, ends so", "[fetch]") {
-  const Rig rig;
+  const OwnListRig rig;
   ListTask large = rig.task({{zeros("a|b|"), {}}});
   large.room = [](Bytes) -> Result<void> { return Error{Code::kExhausted, "no room"}; };
   const auto stop = std::make_shared<StopFlag>();

@@ -18,7 +18,7 @@
 namespace millrace {
 namespace {
 
-struct Fixture {
+struct WantFixture {
   TempFolder folder;
   Counters counters;
   std::unique_ptr<Fetcher> fetcher = *Fetcher::create({.roots = {folder.path()}, .threads = 2}, counters);
@@ -57,7 +57,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("files are read by spare descriptors where others have taken the last ones", "[fetch]") {
-  Fixture fixture;
+  WantFixture fixture;
   const std::vector<SampleSource> sources = fixture.files();
   const auto limit = DescriptorLimit::left(0);
 
@@ -70,7 +70,7 @@ TEST_CASE("files are read by spare descriptors where others have taken the last 
 }
 
 TEST_CASE("what lies beneath a root that is not there is told apart from a file that is not", "[fetch]") {
-  Fixture fixture;
+  WantFixture fixture;
   Counters counters;
   const std::string gone = fixture.folder / "gone";
   std::filesystem::create_directory(fixture.folder / "here");
@@ -85,7 +85,7 @@ TEST_CASE("what lies beneath a root that is not there is told apart from a file 
 }
 
 TEST_CASE("without any descriptor a file is not bad but to be asked for later", "[fetch]") {
-  Fixture fixture;
+  WantFixture fixture;
   const std::vector<SampleSource> sources = fixture.files();
   std::vector<Fetched> items;
   {
@@ -98,7 +98,7 @@ TEST_CASE("without any descriptor a file is not bad but to be asked for later", 
 }
 
 TEST_CASE("a listing without descriptors is unavailable, and takes no link to a folder for a file", "[fetch]") {
-  Fixture fixture;
+  WantFixture fixture;
   fixture.files();
   bool listed = false;
   for (std::size_t left = 0; !listed; ++left) {
@@ -114,7 +114,7 @@ TEST_CASE("a listing without descriptors is unavailable, and takes no link to a 
 }
 
 TEST_CASE("a large file that is no picture is told by its beginning, in the words for a small one", "[fetch]") {
-  Fixture fixture;
+  WantFixture fixture;
   write_file(fixture.folder / "small", std::string(100, 'x'));
   write_file(fixture.folder / "large", std::string(3U << 20U, 'x'));
   const auto roots = *Roots::open({.folders = {fixture.folder.path()}});

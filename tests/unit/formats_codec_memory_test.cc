@@ -7,7 +7,7 @@
 namespace millrace {
 namespace {
 
-SourceInfo probed(const std::vector<std::byte>& bytes) {
+SourceInfo probed_file(const std::vector<std::byte>& bytes) {
   return *probe_image(bytes, SampleLimits{}, UseOrientation::kYes);
 }
 
@@ -24,7 +24,7 @@ TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single s
   const auto sequential = make_jpeg({.pixels = pixels}),
              progressive = make_jpeg({.pixels = pixels, .progressive = true});
   const auto beside_file = [](const std::vector<std::byte>& file) {
-    return probed(file).codec.needed.count - 2 * file.size();
+    return probed_file(file).codec.needed.count - 2 * file.size();
   };
 
   // 4:2:0, 63 x 38 MCUs of six blocks
@@ -33,20 +33,20 @@ TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single s
 
 TEST_CASE("what a decoder copies of a JPEG file counts, what stands behind the image too", "[formats]") {
   auto file = make_jpeg({.pixels = make_pixels(64, 64, 3, 1)});
-  const Bytes before = probed(file).codec.needed;
+  const Bytes before = probed_file(file).codec.needed;
 
   file.resize(file.size() + (40 << 20));
 
-  REQUIRE(probed(file).codec.needed >= before + 40_MiB);
+  REQUIRE(probed_file(file).codec.needed >= before + 40_MiB);
 }
 
 TEST_CASE("only a WebP that may be lossless takes memory for its whole picture", "[formats]") {
   const Pixels pixels = make_pixels(800, 600, 3, 1);
 
-  const CodecMemory lossy = probed(make_webp({.pixels = pixels})).codec;
-  const CodecMemory with_exif = probed(make_webp({.pixels = pixels, .exif_orientation = 6})).codec;
-  const CodecMemory with_alpha = probed(make_webp({.pixels = make_pixels(800, 600, 4, 1)})).codec;
-  const CodecMemory lossless = probed(make_webp({.pixels = pixels, .lossless = true})).codec;
+  const CodecMemory lossy = probed_file(make_webp({.pixels = pixels})).codec;
+  const CodecMemory with_exif = probed_file(make_webp({.pixels = pixels, .exif_orientation = 6})).codec;
+  const CodecMemory with_alpha = probed_file(make_webp({.pixels = make_pixels(800, 600, 4, 1)})).codec;
+  const CodecMemory lossless = probed_file(make_webp({.pixels = pixels, .lossless = true})).codec;
 
   REQUIRE(lossy.at_most < 4_MiB);
   REQUIRE(with_exif == lossy);
@@ -56,7 +56,7 @@ TEST_CASE("only a WebP that may be lossless takes memory for its whole picture",
 }
 
 TEST_CASE("what decoding takes grows with the crop, and doubles where it has to be turned", "[formats]") {
-  SourceInfo info = probed(make_png_header(5000, 4000));
+  SourceInfo info = probed_file(make_png_header(5000, 4000));
   const Bytes all = decoding_memory(info, whole({5000, 4000})).needed;
   SampleGeometry half = whole({5000, 4000});
   half.crop.height = 2000;

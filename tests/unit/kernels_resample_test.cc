@@ -16,16 +16,16 @@ using namespace millrace::kernels;
 
 namespace {
 
-constexpr Filter kFilters[] = {Filter::kNearest, Filter::kBox,     Filter::kBilinear,
-                               Filter::kHamming, Filter::kBicubic, Filter::kLanczos};
+constexpr Filter kResampleFilters[] = {Filter::kNearest, Filter::kBox,     Filter::kBilinear,
+                                       Filter::kHamming, Filter::kBicubic, Filter::kLanczos};
 
 // A picture whose rows are exactly as far apart as asked and whose bytes end with its last pixel, so that a sanitizer
 // sees every byte too many.
-struct Picture {
+struct ResampledPicture {
   std::vector<std::uint8_t> bytes;
   MutableU8View view;
 
-  Picture(Size size, int channels, int gap = 0) {
+  ResampledPicture(Size size, int channels, int gap = 0) {
     const std::ptrdiff_t stride = std::ptrdiff_t{size.width} * channels + gap;
     bytes.resize(static_cast<std::size_t>(stride) * (size.height - 1) +
                  static_cast<std::size_t>(size.width) * channels);
@@ -35,19 +35,19 @@ struct Picture {
 };
 
 // Noise, or hard edges (only 0 and 255), which make filters with negative lobes overshoot.
-void paint(Picture& picture, std::mt19937& random) {
+void paint(ResampledPicture& picture, std::mt19937& random) {
   const bool edges = random() % 2 == 0;
   for (std::uint8_t& byte : picture.bytes) byte = static_cast<std::uint8_t>(edges ? (random() % 2) * 255 : random());
 }
 
-Picture resampled(const ResampleSpec& spec, const U8View& source, Workspace& workspace) {
-  Picture out({spec.window.width, spec.window.height}, spec.channels);
+ResampledPicture resampled(const ResampleSpec& spec, const U8View& source, Workspace& workspace) {
+  ResampledPicture out({spec.window.width, spec.window.height}, spec.channels);
   resample_image(workspace.plan(spec), source, workspace, out.view);
   return out;
 }
 
-Picture expected(const ResampleSpec& spec, const U8View& source) {
-  Picture out({spec.window.width, spec.window.height}, spec.channels);
+ResampledPicture expected(const ResampleSpec& spec, const U8View& source) {
+  ResampledPicture out({spec.window.width, spec.window.height}, spec.channels);
   reference::resample(spec, source, out.view);
   return out;
 }
@@ -60,32 +60,32 @@ std::string describe(const ResampleSpec& spec, Target target) {
          text(spec.window.top) + " " + text(spec.window.width) + "x" + text(spec.window.height);
 }
 
-int pick(std::mt19937& random, int low, int high) {
+int pick_of(std::mt19937& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
 // Small and large sides alike, so that every tail of every loop is met.
-int random_side(std::mt19937& random, int largest) {
-  return pick(random, 1, pick(random, 1, largest));
+int random_resample_side(std::mt19937& random, int largest) {
+  return pick_of(random, 1, pick_of(random, 1, largest));
 }
 
 Box random_window(std::mt19937& random, Size target) {
   if (random() % 2 == 0) return whole(target);
-  const int width = pick(random, 1, target.width);
-  const int height = pick(random, 1, target.height);
-  return {pick(random, 0, target.width - width), pick(random, 0, target.height - height), width, height};
+  const int width = pick_of(random, 1, target.width);
+  const int height = pick_of(random, 1, target.height);
+  return {pick_of(random, 0, target.width - width), pick_of(random, 0, target.height - height), width, height};
 }
 
 ResampleSpec random_spec(std::mt19937& random, int largest) {
   constexpr int kChannels[] = {1, 3, 4};
   ResampleSpec spec;
   spec.channels = kChannels[random() % 3];
-  spec.source = {random_side(random, largest), random_side(random, largest)};
-  spec.target = {random_side(random, largest), random_side(random, largest)};
+  spec.source = {random_resample_side(random, largest), random_resample_side(random, largest)};
+  spec.target = {random_resample_side(random, largest), random_resample_side(random, largest)};
   if (random() % 8 == 0) spec.target.width = spec.source.width;
   if (random() % 8 == 0) spec.target.height = spec.source.height;
   spec.window = random_window(random, spec.target);
-  spec.filter = kFilters[random() % 6];
+  spec.filter = kResampleFilters[random() % 6];
   if (random() % 4 == 0) spec.order = PassOrder::kColumnsFirst;
   return spec;
 }
@@ -95,11 +95,11 @@ void require_equal_on_every_target(std::mt19937& random, int rounds, int largest
   for (const Target target : available_targets()) workspaces.push_back(std::make_unique<Workspace>(target));
   for (int round = 0; round < rounds; ++round) {
     const ResampleSpec spec = random_spec(random, largest);
-    Picture source(spec.source, spec.channels, pick(random, 0, 5));
+    ResampledPicture source(spec.source, spec.channels, pick_of(random, 0, 5));
     paint(source, random);
-    const Picture slow = expected(spec, source.view);
+    const ResampledPicture slow = expected(spec, source.view);
     for (const auto& workspace : workspaces) {
-      const Picture fast = resampled(spec, source.view, *workspace);
+      const ResampledPicture fast = resampled(spec, source.view, *workspace);
       if (fast.bytes != slow.bytes) FAIL(describe(spec, workspace->target()));
     }
   }
@@ -109,8 +109,8 @@ void require_equal_on_every_target(std::mt19937& random, int rounds, int largest
 
 TEST_CASE("resampling stops soon after its time is over, and says so; the next picture has its own time",
           "[kernels][resample]") {
-  Picture source({64, 64}, 3), out({2'000, 2'000}, 3);
-  for (const Filter filter : kFilters) {
+  ResampledPicture source({64, 64}, 3), out({2'000, 2'000}, 3);
+  for (const Filter filter : kResampleFilters) {
     Workspace workspace;
     const ResampleSpec spec{
         .source = {64, 64}, .target = {2'000, 2'000}, .window = whole({2'000, 2'000}), .filter = filter};
@@ -151,13 +151,13 @@ TEST_CASE("steep shrinking, with hundreds of taps, resamples as the definition s
   std::mt19937 random(3);
   for (const Target target : available_targets()) {
     Workspace workspace(target);
-    for (const Filter filter : kFilters) {
+    for (const Filter filter : kResampleFilters) {
       for (const int channels : {1, 3, 4}) {
         const ResampleSpec spec{channels, {1500, 70}, {7, 3}, {1, 0, 5, 2}, filter};
-        Picture source(spec.source, channels);
+        ResampledPicture source(spec.source, channels);
         paint(source, random);
 
-        const Picture fast = resampled(spec, source.view, workspace);
+        const ResampledPicture fast = resampled(spec, source.view, workspace);
 
         INFO(describe(spec, target));
         REQUIRE(fast.bytes == expected(spec, source.view).bytes);
@@ -168,15 +168,15 @@ TEST_CASE("steep shrinking, with hundreds of taps, resamples as the definition s
 
 TEST_CASE("a crop of a larger picture is resampled as if nothing were around it", "[kernels][resample]") {
   std::mt19937 random(4);
-  Picture large({120, 90}, 3);
+  ResampledPicture large({120, 90}, 3);
   paint(large, random);
   const Box box{17, 9, 60, 50};
   const ResampleSpec spec{3, {60, 50}, {24, 31}, whole({24, 31}), Filter::kBicubic};
-  Picture cropped({60, 50}, 3);
+  ResampledPicture cropped({60, 50}, 3);
   for (int y = 0; y < 50; ++y) std::memcpy(cropped.view.row(y), large.view.row(9 + y) + 17 * 3, 60 * 3);
   Workspace workspace;
 
-  const Picture from_view = resampled(spec, U8View(large.view).crop(box), workspace);
+  const ResampledPicture from_view = resampled(spec, U8View(large.view).crop(box), workspace);
 
   REQUIRE(from_view.bytes == expected(spec, cropped.view).bytes);
 }
@@ -185,11 +185,11 @@ TEST_CASE("only the source that needed_source names is read", "[kernels][resampl
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
     const ResampleSpec spec = random_spec(random, 120);
-    Picture full(spec.source, spec.channels);
+    ResampledPicture full(spec.source, spec.channels);
     paint(full, random);
     Workspace workspace;
     const Box needed = needed_source(workspace.plan(spec));
-    Picture partial(spec.source, spec.channels);
+    ResampledPicture partial(spec.source, spec.channels);
     std::fill(partial.bytes.begin(), partial.bytes.end(), std::uint8_t{0xA5});
     for (int y = needed.top; y < needed.top + needed.height; ++y) {
       const std::ptrdiff_t at = std::ptrdiff_t{needed.left} * spec.channels;
@@ -206,9 +206,9 @@ TEST_CASE("only the source that needed_source names is read", "[kernels][resampl
 
 TEST_CASE("rows reach the sink once each, from the top", "[kernels][resample]") {
   std::mt19937 random(6);
-  for (const Filter filter : kFilters) {
+  for (const Filter filter : kResampleFilters) {
     const ResampleSpec spec{3, {50, 40}, {20, 70}, {3, 5, 10, 33}, filter};
-    Picture source(spec.source, 3);
+    ResampledPicture source(spec.source, 3);
     paint(source, random);
     Workspace workspace;
     std::vector<int> seen;
@@ -222,13 +222,13 @@ TEST_CASE("rows reach the sink once each, from the top", "[kernels][resample]") 
 
 TEST_CASE("a flat picture stays flat whatever the filter", "[kernels][resample]") {
   for (const Target target : available_targets()) {
-    for (const Filter filter : kFilters) {
+    for (const Filter filter : kResampleFilters) {
       const ResampleSpec spec{3, {97, 61}, {40, 133}, whole({40, 133}), filter};
-      Picture source(spec.source, 3);
+      ResampledPicture source(spec.source, 3);
       std::fill(source.bytes.begin(), source.bytes.end(), std::uint8_t{200});
       Workspace workspace(target);
 
-      const Picture out = resampled(spec, source.view, workspace);
+      const ResampledPicture out = resampled(spec, source.view, workspace);
 
       INFO(describe(spec, target));
       REQUIRE(std::all_of(out.bytes.begin(), out.bytes.end(), [](std::uint8_t byte) { return byte == 200; }));
@@ -246,7 +246,7 @@ TEST_CASE("the workspace keeps tables up to its budget, and not many more", "[ke
   for (int width = 100; width < 400; ++width) {
     const ResampleSpec spec{3, {width, 50}, {96, 20}, whole({96, 20}), Filter::kBilinear};
     {
-      Picture source(spec.source, 3);
+      ResampledPicture source(spec.source, 3);
       paint(source, random);
       const bool equal = resampled(spec, source.view, workspace).bytes == expected(spec, source.view).bytes;
       if (!equal) FAIL(describe(spec, workspace.target()));

@@ -21,8 +21,8 @@ SegmentOrder slots_of(Bytes stride, std::uint32_t slots, std::uint32_t user = 0)
 }
 
 // The control thread's loop, run by the test, and what came to it.
-struct Rig {
-  explicit Rig(Bytes limit) : budget(limit) {}
+struct MakerRig {
+  explicit MakerRig(Bytes limit) : budget(limit) {}
 
   struct Asked {
     std::optional<Result<std::shared_ptr<Segment>>> made;
@@ -72,8 +72,8 @@ std::uint64_t object_bytes(const Segment& segment) {
 }  // namespace
 
 TEST_CASE("a segment's charge is back as soon as its last user lets go, however long freeing it takes", "[serve]") {
-  Rig rig(256_MiB);
-  Rig::Asked large, next;
+  MakerRig rig(256_MiB);
+  MakerRig::Asked large, next;
   rig.ask(large, slots_of(32_MiB, 4));
   rig.run_until_made(large);
   rig.run_until([&] { return large.segment().filled() == large.segment().size(); });
@@ -87,8 +87,8 @@ TEST_CASE("a segment's charge is back as soon as its last user lets go, however 
 }
 
 TEST_CASE("a made segment is charged until its last user lets go", "[serve]") {
-  Rig rig(1_MiB);
-  Rig::Asked asked;
+  MakerRig rig(1_MiB);
+  MakerRig::Asked asked;
   rig.ask(asked, slots_of(4096_B, 15));
   rig.run_until_made(asked);
 
@@ -102,8 +102,8 @@ TEST_CASE("a made segment is charged until its last user lets go", "[serve]") {
 }
 
 TEST_CASE("a segment that nobody wants any more is not made", "[serve]") {
-  Rig rig(1_GiB);
-  Rig::Asked asked;
+  MakerRig rig(1_GiB);
+  MakerRig::Asked asked;
   asked.unwanted->stop();
 
   rig.ask(asked, slots_of(256_MiB, 2));
@@ -115,8 +115,8 @@ TEST_CASE("a segment that nobody wants any more is not made", "[serve]") {
 }
 
 TEST_CASE("a segment that outlives its maker is freed all the same", "[serve]") {
-  Rig rig(1_MiB);
-  Rig::Asked asked;
+  MakerRig rig(1_MiB);
+  MakerRig::Asked asked;
   rig.ask(asked, slots_of(4096_B, 15));
   rig.run_until_made(asked);
   rig.maker.reset();
@@ -128,8 +128,8 @@ TEST_CASE("a segment that outlives its maker is freed all the same", "[serve]") 
 }
 
 TEST_CASE("a small segment is handed out when all of it is filled", "[serve]") {
-  Rig rig(64_MiB);
-  Rig::Asked asked;
+  MakerRig rig(64_MiB);
+  MakerRig::Asked asked;
 
   rig.ask(asked, slots_of(4_MiB, 7));
   rig.run_until_made(asked);
@@ -139,8 +139,8 @@ TEST_CASE("a small segment is handed out when all of it is filled", "[serve]") {
 }
 
 TEST_CASE("a large segment is handed out before it is filled, charged whole, and grows slot by slot", "[serve]") {
-  Rig rig(1_GiB);
-  Rig::Asked asked;
+  MakerRig rig(1_GiB);
+  MakerRig::Asked asked;
   const SegmentOrder order = slots_of(20_MiB, 6);
 
   rig.ask(asked, order);
@@ -159,8 +159,8 @@ TEST_CASE("a large segment is handed out before it is filled, charged whole, and
 }
 
 TEST_CASE("a segment is not handed out before all that lies in front of its slots is filled", "[serve]") {
-  Rig rig(1_GiB);
-  Rig::Asked asked;
+  MakerRig rig(1_GiB);
+  MakerRig::Asked asked;
   const SegmentOrder order{.size = 60_MiB, .head = 40_MiB, .stride = 10_MiB, .slots = 2};
 
   rig.ask(asked, order);
@@ -171,8 +171,8 @@ TEST_CASE("a segment is not handed out before all that lies in front of its slot
 }
 
 TEST_CASE("a segment that is wanted whole is handed out when all of it is filled, however large it is", "[serve]") {
-  Rig rig(1_GiB);
-  Rig::Asked asked;
+  MakerRig rig(1_GiB);
+  MakerRig::Asked asked;
   SegmentOrder order = slots_of(20_MiB, 6);
   order.whole = true;
 
@@ -185,8 +185,8 @@ TEST_CASE("a segment that is wanted whole is handed out when all of it is filled
 }
 
 TEST_CASE("an object is never longer than it is filled, but for the portion at hand", "[serve]") {
-  Rig rig(2_GiB);
-  Rig::Asked asked;
+  MakerRig rig(2_GiB);
+  MakerRig::Asked asked;
 
   rig.ask(asked, slots_of(512_MiB, 2));
   rig.run_until_made(asked);
@@ -199,8 +199,8 @@ TEST_CASE("an object is never longer than it is filled, but for the portion at h
 }
 
 TEST_CASE("another user's small segment is made while a large one is being filled", "[serve]") {
-  Rig rig(8_GiB);
-  Rig::Asked large, small;
+  MakerRig rig(8_GiB);
+  MakerRig::Asked large, small;
   rig.ask(large, slots_of(64_MiB, 16, 1000));
   rig.run_until_made(large);
 
@@ -213,8 +213,8 @@ TEST_CASE("another user's small segment is made while a large one is being fille
 }
 
 TEST_CASE("whoever goes away is filled for no longer, and the charge goes with the last who holds it", "[serve]") {
-  Rig rig(8_GiB);
-  Rig::Asked asked;
+  MakerRig rig(8_GiB);
+  MakerRig::Asked asked;
   rig.ask(asked, slots_of(1_GiB, 4));
   rig.run_until_made(asked);
   REQUIRE(*asked.made);
@@ -228,8 +228,8 @@ TEST_CASE("whoever goes away is filled for no longer, and the charge goes with t
 }
 
 TEST_CASE("a maker that finishes fills nothing any more", "[serve]") {
-  Rig rig(8_GiB);
-  Rig::Asked asked;
+  MakerRig rig(8_GiB);
+  MakerRig::Asked asked;
   rig.ask(asked, slots_of(1_GiB, 4));
   rig.run_until_made(asked);
   REQUIRE(*asked.made);
@@ -242,8 +242,8 @@ TEST_CASE("a maker that finishes fills nothing any more", "[serve]") {
 }
 
 TEST_CASE("without room for the first slots a segment is refused and leaves no charge", "[serve]") {
-  Rig rig(1_GiB);
-  Rig::Asked asked;
+  MakerRig rig(1_GiB);
+  MakerRig::Asked asked;
   const ShortOfRoom full(12_MiB);
 
   rig.ask(asked, slots_of(20_MiB, 4));
@@ -256,8 +256,8 @@ TEST_CASE("without room for the first slots a segment is refused and leaves no c
 }
 
 TEST_CASE("without room for the later slots a segment keeps those that it has, and pays for no others", "[serve]") {
-  Rig rig(1_GiB);
-  Rig::Asked asked;
+  MakerRig rig(1_GiB);
+  MakerRig::Asked asked;
   const ShortOfRoom full(76_MiB);
 
   rig.ask(asked, slots_of(20_MiB, 8));

@@ -8,9 +8,9 @@ namespace millrace {
 namespace {
 
 // Writes down what it is told.
-struct Recorder : DatasetUses {
+struct UsesRecorder : DatasetUses {
   struct Use : DatasetUse {
-    Use(Recorder& recorder, std::uint64_t number) : told(recorder.told), name(std::to_string(number)) {
+    Use(UsesRecorder& recorder, std::uint64_t number) : told(recorder.told), name(std::to_string(number)) {
       tell("begins");
     }
     ~Use() override { tell("goes"); }
@@ -30,9 +30,9 @@ struct Recorder : DatasetUses {
 };
 
 using Told = std::vector<std::string>;
-constexpr EpochStreamId kOne{1}, kTwo{2};
+constexpr EpochStreamId kFirstEpoch{1}, kSecondEpoch{2};
 
-Dataset dataset_of(std::uint64_t number, std::uint64_t fingerprint = 1) {
+Dataset used_dataset(std::uint64_t number, std::uint64_t fingerprint = 1) {
   return Dataset("/d", "", std::vector<Dataset::Entry>(8), {}, fingerprint, {}, {}, DatasetNumber{number});
 }
 
@@ -41,50 +41,50 @@ EpochBegun epoch(std::uint64_t number, std::uint64_t seed = 7) {
 }
 
 TEST_CASE("a session's epochs over one dataset are one use of it, until the session ends", "[pipeline]") {
-  Recorder recorder;
+  UsesRecorder recorder;
   {
     SessionUses uses(&recorder);
-    uses.begin(kOne, dataset_of(5), epoch(0), 1);
-    uses.foreseen(kOne, std::make_shared<const EpochPositions>());
-    uses.reached(kOne, 4);
-    uses.ended(kOne, 2);
-    uses.begin(kTwo, dataset_of(5), epoch(1), 3);
-    uses.reached(kOne, 8);  // a stream that ended
-    uses.reached(kTwo, 2);
+    uses.begin(kFirstEpoch, used_dataset(5), epoch(0), 1);
+    uses.foreseen(kFirstEpoch, std::make_shared<const EpochPositions>());
+    uses.reached(kFirstEpoch, 4);
+    uses.ended(kFirstEpoch, 2);
+    uses.begin(kSecondEpoch, used_dataset(5), epoch(1), 3);
+    uses.reached(kFirstEpoch, 8);  // a stream that ended
+    uses.reached(kSecondEpoch, 2);
   }
   REQUIRE(recorder.told ==
           Told{"5 begins", "5 epoch 0", "5 foreseen", "5 at 4", "5 ended", "5 epoch 1", "5 at 2", "5 goes"});
 }
 
 TEST_CASE("two epochs over one dataset at once are two uses", "[pipeline]") {
-  Recorder recorder;
+  UsesRecorder recorder;
   SessionUses uses(&recorder);
-  uses.begin(kOne, dataset_of(5), epoch(0), 1);
-  uses.begin(kTwo, dataset_of(5), epoch(0), 1);
-  uses.reached(kTwo, 3);
+  uses.begin(kFirstEpoch, used_dataset(5), epoch(0), 1);
+  uses.begin(kSecondEpoch, used_dataset(5), epoch(0), 1);
+  uses.reached(kSecondEpoch, 3);
 
   REQUIRE(recorder.told == Told{"5 begins", "5 epoch 0", "5 begins", "5 epoch 0", "5 at 3"});
 }
 
 TEST_CASE("a new listing of a folder is a use of its own", "[pipeline]") {
-  Recorder recorder;
+  UsesRecorder recorder;
   SessionUses uses(&recorder);
-  uses.begin(kOne, dataset_of(5, 1), epoch(0), 1);
-  uses.ended(kOne, 2);
-  uses.begin(kTwo, dataset_of(5, 2), epoch(1), 3);
+  uses.begin(kFirstEpoch, used_dataset(5, 1), epoch(0), 1);
+  uses.ended(kFirstEpoch, 2);
+  uses.begin(kSecondEpoch, used_dataset(5, 2), epoch(1), 3);
 
   REQUIRE(recorder.told.back() == "5 epoch 1");
   REQUIRE(recorder.told[3] == "5 begins");
 }
 
 TEST_CASE("the next epoch is expected as many further as this one was", "[pipeline]") {
-  Recorder recorder;
+  UsesRecorder recorder;
   SessionUses uses(&recorder);
   const auto expected_after = [&](std::uint64_t number, std::uint64_t seed = 7, std::uint64_t reached = 0) {
     EpochBegun begun = epoch(number, seed);
     begun.reached = reached;
-    const auto next = uses.begin(kOne, dataset_of(5), std::move(begun), 1);
-    uses.ended(kOne, 2);
+    const auto next = uses.begin(kFirstEpoch, used_dataset(5), std::move(begun), 1);
+    uses.ended(kFirstEpoch, 2);
     return next ? std::optional(next->epoch) : std::nullopt;
   };
 
@@ -99,11 +99,11 @@ TEST_CASE("the next epoch is expected as many further as this one was", "[pipeli
 }
 
 TEST_CASE("a session with very many datasets is remembered for the last ones", "[pipeline]") {
-  Recorder recorder;
+  UsesRecorder recorder;
   SessionUses uses(&recorder);
   for (std::uint64_t number = 1; number <= 20; ++number) {
-    uses.begin(kOne, dataset_of(number), epoch(0), 1);
-    uses.ended(kOne, 2);
+    uses.begin(kFirstEpoch, used_dataset(number), epoch(0), 1);
+    uses.ended(kFirstEpoch, 2);
   }
 
   std::vector<std::string> gone;
@@ -114,13 +114,13 @@ TEST_CASE("a session with very many datasets is remembered for the last ones", "
 }
 
 TEST_CASE("nobody is told of folders that are not known, and nobody is no error", "[pipeline]") {
-  Recorder recorder;
+  UsesRecorder recorder;
   SessionUses uses(&recorder), alone(nullptr);
 
-  REQUIRE_FALSE(uses.begin(kOne, dataset_of(0), epoch(0), 1));
-  REQUIRE_FALSE(alone.begin(kOne, dataset_of(5), epoch(0), 1));
-  alone.reached(kOne, 1);
-  alone.ended(kOne, 2);
+  REQUIRE_FALSE(uses.begin(kFirstEpoch, used_dataset(0), epoch(0), 1));
+  REQUIRE_FALSE(alone.begin(kFirstEpoch, used_dataset(5), epoch(0), 1));
+  alone.reached(kFirstEpoch, 1);
+  alone.ended(kFirstEpoch, 2);
 
   REQUIRE(recorder.told.empty());
 }

@@ -15,7 +15,7 @@ struct NoOwner final : Batch::Owner {
 };
 
 // Batches whose samples claim to be large.
-struct Rig {
+struct StagesRig {
   BatchPtr batch(std::uint64_t session, Priority priority = Priority::kNormal) {
     BatchRequest request{.samples = std::vector<SampleRequest>(4),
                          .recipe = std::make_shared<const Recipe>(Recipe{.resize = ExactSize{{8, 8}}}),
@@ -70,16 +70,16 @@ TEST_CASE("what is given out comes back by its number, which the next may have",
 }
 
 TEST_CASE("a job is charged for its largest picture, and for small ones not at all", "[pipeline]") {
-  Rig rig;
+  StagesRig rig;
   const auto account = rig.account(1);
   Charge charge;
 
-  REQUIRE(rig.large.cover(Rig::task(0, kSmall), *account, charge));
+  REQUIRE(rig.large.cover(StagesRig::task(0, kSmall), *account, charge));
   REQUIRE(charge.amount() == 0);
-  REQUIRE(rig.large.cover(Rig::task(1, kLarge), *account, charge));
+  REQUIRE(rig.large.cover(StagesRig::task(1, kLarge), *account, charge));
   const std::uint64_t one = charge.amount();
   REQUIRE(one > (40_MiB).count);
-  REQUIRE(rig.large.cover(Rig::task(2, kLarge), *account, charge));
+  REQUIRE(rig.large.cover(StagesRig::task(2, kLarge), *account, charge));
 
   REQUIRE(charge.amount() == one);
   REQUIRE(account->in_use(Resource::kDecoding) == one);
@@ -89,27 +89,27 @@ TEST_CASE("a job is charged for its largest picture, and for small ones not at a
 TEST_CASE("what a backend takes for a large picture beside decoding it is charged, too, when it waits as well",
           "[pipeline]") {
   constexpr std::uint32_t kSide = 3200;  // more than a lane keeps, and less than all may have
-  Rig rig;
+  StagesRig rig;
   const auto account = rig.account(1);
   const auto batch = rig.batch(1);
   Charge without, with;
-  REQUIRE(rig.large.cover(Rig::task(0, kSide), *account, without));
+  REQUIRE(rig.large.cover(StagesRig::task(0, kSide), *account, without));
   const std::uint64_t one = without.amount();
   without = {};
 
-  REQUIRE(rig.large.cover(Rig::task(0, kSide), *account, with, 5_MiB));
+  REQUIRE(rig.large.cover(StagesRig::task(0, kSide), *account, with, 5_MiB));
   REQUIRE(with.amount() == one + (5_MiB).count);
   with = {};
-  rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kSide), 5_MiB});
+  rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kSide), 5_MiB});
 
   REQUIRE(rig.next() != nullptr);
   REQUIRE(rig.large.charge_next()->amount() == one + (5_MiB).count);
 }
 
 TEST_CASE("a picture of which the tensor is kept takes no memory for decoding, however large it is", "[pipeline]") {
-  Rig rig;
+  StagesRig rig;
   Charge charge;
-  SampleTask task = Rig::task(0, 3 * kLarge);  // more than the whole budget
+  SampleTask task = StagesRig::task(0, 3 * kLarge);  // more than the whole budget
   REQUIRE_FALSE(rig.large.check(task));
   task.image.kept = Kept{KeptKind::kTensor, KeptBlock::copy_of({})};
 
@@ -119,9 +119,9 @@ TEST_CASE("a picture of which the tensor is kept takes no memory for decoding, h
 }
 
 TEST_CASE("a picture that is kept packed takes no memory for what its file would need", "[pipeline]") {
-  Rig rig;
+  StagesRig rig;
   Charge charge;
-  SampleTask task = Rig::task(0, kSmall);
+  SampleTask task = StagesRig::task(0, kSmall);
   task.image.info.codec = {1_GiB, 1_GiB};  // a file of many passes
   REQUIRE_FALSE(rig.large.check(task));
   task.image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of({})};
@@ -133,18 +133,18 @@ TEST_CASE("a picture that is kept packed takes no memory for what its file would
 
 TEST_CASE("large pictures that wait take turns, of each user's the urgent first, and no other goes before them",
           "[pipeline]") {
-  Rig rig;
+  StagesRig rig;
   const auto account = rig.account(1);
   Charge one, more;
-  REQUIRE(rig.large.cover(Rig::task(0, kLarge), *account, one));
-  REQUIRE_FALSE(rig.large.cover(Rig::task(1, kLarge), *account, more));
+  REQUIRE(rig.large.cover(StagesRig::task(0, kLarge), *account, one));
+  REQUIRE_FALSE(rig.large.cover(StagesRig::task(1, kLarge), *account, more));
   const BatchPtr patient = rig.batch(1), other = rig.batch(2), urgent = rig.batch(2, Priority::kHigh);
   for (const BatchPtr& batch : {patient, patient, other, urgent})
-    rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
+    rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kLarge)});
   one.refund();
 
-  REQUIRE_FALSE(rig.large.cover(Rig::task(3, kLarge), *account, more));  // there is room, but not for it
-  REQUIRE(rig.large.cover(Rig::task(3, kSmall), *account, more));
+  REQUIRE_FALSE(rig.large.cover(StagesRig::task(3, kLarge), *account, more));  // there is room, but not for it
+  REQUIRE(rig.large.cover(StagesRig::task(3, kSmall), *account, more));
   std::vector<BatchPtr> turns;
   while (rig.next() != nullptr) {
     REQUIRE(rig.large.charge_next());
@@ -156,11 +156,11 @@ TEST_CASE("large pictures that wait take turns, of each user's the urgent first,
 
 TEST_CASE("the picture whose turn it is waits until there is room, which its own session is charged for",
           "[pipeline]") {
-  Rig rig;
+  StagesRig rig;
   Charge one;
-  REQUIRE(rig.large.cover(Rig::task(0, kLarge), *rig.account(1), one));
+  REQUIRE(rig.large.cover(StagesRig::task(0, kLarge), *rig.account(1), one));
   const BatchPtr batch = rig.batch(2);
-  rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
+  rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kLarge)});
   REQUIRE(rig.next() != nullptr);
   REQUIRE_FALSE(rig.large.charge_next());
 
@@ -173,10 +173,10 @@ TEST_CASE("the picture whose turn it is waits until there is room, which its own
 }
 
 TEST_CASE("pictures of a batch that nobody wants stop waiting, the one whose turn it is, too", "[pipeline]") {
-  Rig rig;
+  StagesRig rig;
   const BatchPtr unwanted = rig.batch(1), wanted = rig.batch(2);
   for (const BatchPtr& batch : {unwanted, wanted, unwanted})
-    rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
+    rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kLarge)});
   REQUIRE(rig.next()->batch.batch() == unwanted);
 
   REQUIRE(rig.large.drop(*unwanted).size() == 2);

@@ -10,7 +10,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kMaxSide = 65'535;
+constexpr std::uint32_t kMaxSideChecked = 65'535;
 const float kNaN = std::numeric_limits<float>::quiet_NaN();
 const float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -21,7 +21,7 @@ Recipe packed(Recipe recipe) {
 
 // The field that the recipe is refused for.
 std::string field_refused(const Recipe& recipe) {
-  const Result<void> checked = check_recipe(recipe, kMaxSide);
+  const Result<void> checked = check_recipe(recipe, kMaxSideChecked);
   if (checked) return "none";
   REQUIRE(checked.error().code == Code::kInvalid);
   return checked.error().message.substr(0, checked.error().message.find(": "));
@@ -59,11 +59,11 @@ TEST_CASE("a value out of range is refused by the field's name", "[plan]") {
 }
 
 TEST_CASE("sizes computed from the image are refused by the field's name", "[plan]") {
-  constexpr std::uint64_t kMost = std::uint64_t{kMaxSide} * kMaxSide;
+  constexpr std::uint64_t kMost = std::uint64_t{kMaxSideChecked} * kMaxSideChecked;
   const auto field = [](Resize resize) { return field_refused(packed({.resize = resize})); };
 
   REQUIRE(field(SmartResize{28, 3136, 1'003'520}) == "none");
-  REQUIRE(field(SmartResize{kMaxSide, kMost, kMost}) == "none");
+  REQUIRE(field(SmartResize{kMaxSideChecked, kMost, kMost}) == "none");
   REQUIRE(field(SmartResize{0, 1, 1}) == "recipe.resize.smart.factor");
   REQUIRE(field(SmartResize{28, 0, 1}) == "recipe.resize.smart.min_pixels");
   REQUIRE(field(SmartResize{28, 2, 1}) == "recipe.resize.smart.max_pixels");
@@ -277,7 +277,7 @@ TEST_CASE("a message that makes no sense is a recipe that is refused with the na
     const Result<Recipe> recipe = from_message(message);
     REQUIRE(recipe);
 
-    const Result<void> checked = check_recipe(*recipe, kMaxSide);
+    const Result<void> checked = check_recipe(*recipe, kMaxSideChecked);
 
     REQUIRE_FALSE(checked);
     CHECK(checked.error().code == Code::kInvalid);

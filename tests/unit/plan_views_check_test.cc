@@ -8,51 +8,54 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kMaxSide = 65'535;
+constexpr std::uint32_t kMaxSideOfViews = 65'535;
 
-Recipe packed(Recipe recipe) {
+Recipe packed_view(Recipe recipe) {
   recipe.packing = Packing::kPacked;
   return recipe;
 }
 
 // The field that the recipe is refused for.
-std::string field_refused(const Recipe& recipe) {
-  const Result<void> checked = check_recipe(recipe, kMaxSide);
+std::string view_field_refused(const Recipe& recipe) {
+  const Result<void> checked = check_recipe(recipe, kMaxSideOfViews);
   if (checked) return "none";
   REQUIRE(checked.error().code == Code::kInvalid);
   return checked.error().message.substr(0, checked.error().message.find(": "));
 }
 
 TEST_CASE("padding, random sizes and random filters are judged by their names", "[plan]") {
-  const auto padding = [](Pad pad) { return field_refused({.resize = ExactSize{{8, 8}}, .pad = pad}); };
+  const auto padding = [](Pad pad) { return view_field_refused({.resize = ExactSize{{8, 8}}, .pad = pad}); };
 
   CHECK(padding({.left = 65'527}) == "none");
   CHECK(padding({.left = 65'528}) == "recipe.pad");
   CHECK(padding({.left = 65'536}) == "recipe.pad.left");
   CHECK(padding({.to = Size{0, 4}}) == "recipe.pad.to.width");
   CHECK(padding({.left = 1, .place = CropPlace::kTopLeft}) == "recipe.pad.place");
-  CHECK(field_refused({.resize = LongerSide{64}, .pad = Pad{.to = Size{64, 64}}}) == "none");
-  CHECK(field_refused({.resize = LongerSide{64}, .pad = Pad{.left = 1, .to = Size{64, 64}}}) == "recipe.packing");
-  CHECK(field_refused({.resize = RandomShorterSide{{20, 30}, 40}, .pad = Pad{.to = Size{40, 40}}}) == "none");
-  CHECK(field_refused(
+  CHECK(view_field_refused({.resize = LongerSide{64}, .pad = Pad{.to = Size{64, 64}}}) == "none");
+  CHECK(view_field_refused({.resize = LongerSide{64}, .pad = Pad{.left = 1, .to = Size{64, 64}}}) == "recipe.packing");
+  CHECK(view_field_refused({.resize = RandomShorterSide{{20, 30}, 40}, .pad = Pad{.to = Size{40, 40}}}) == "none");
+  CHECK(view_field_refused(
             {.resize = ScaleJitter{{9, 9}, {0.1F, 2}}, .centre_crop = Size{9, 9}, .pad = Pad{.to = Size{9, 9}}}) ==
         "none");
-  CHECK(field_refused(packed({.resize = ScaleJitter{{9, 9}, {0, 2}}})) == "recipe.resize.scale_jitter.scale.low");
-  CHECK(field_refused(packed({.resize = ScaleJitter{{9, 9}, {1, 0.5F}}})) == "recipe.resize.scale_jitter.scale.low");
-  CHECK(field_refused(packed({.resize = ScaleJitter{{9, 0}, {1, 2}}})) == "recipe.resize.scale_jitter.target.height");
-  CHECK(field_refused(packed({.resize = RandomShorterSide{}})) == "recipe.resize.random_shorter_side.sides");
-  CHECK(field_refused(packed({.resize = RandomShorterSide{{20, 30}, 25}})) ==
+  CHECK(view_field_refused(packed_view({.resize = ScaleJitter{{9, 9}, {0, 2}}})) ==
+        "recipe.resize.scale_jitter.scale.low");
+  CHECK(view_field_refused(packed_view({.resize = ScaleJitter{{9, 9}, {1, 0.5F}}})) ==
+        "recipe.resize.scale_jitter.scale.low");
+  CHECK(view_field_refused(packed_view({.resize = ScaleJitter{{9, 0}, {1, 2}}})) ==
+        "recipe.resize.scale_jitter.target.height");
+  CHECK(view_field_refused(packed_view({.resize = RandomShorterSide{}})) == "recipe.resize.random_shorter_side.sides");
+  CHECK(view_field_refused(packed_view({.resize = RandomShorterSide{{20, 30}, 25}})) ==
         "recipe.resize.random_shorter_side.longest");
   const Recipe mask{
       .resize = ExactSize{{8, 8}}, .filter = Filter::kNearest, .channels = Channels::kGrey, .indices = true};
   Recipe blurred = mask, coloured = mask;
   blurred.filter = Filter::kBilinear;
   coloured.channels = Channels::kRgb;
-  CHECK(field_refused(mask) == "none");
-  CHECK(field_refused(blurred) == "recipe.indices");
-  CHECK(field_refused(coloured) == "recipe.indices");
+  CHECK(view_field_refused(mask) == "none");
+  CHECK(view_field_refused(blurred) == "recipe.indices");
+  CHECK(view_field_refused(coloured) == "recipe.indices");
   Erasing erasing{.most = 17};
-  CHECK(field_refused({.resize = ExactSize{{8, 8}}, .erasing = erasing}) == "recipe.erasing.most");
+  CHECK(view_field_refused({.resize = ExactSize{{8, 8}}, .erasing = erasing}) == "recipe.erasing.most");
 }
 
 TEST_CASE("views are judged one by one, and what is theirs is not the recipe's", "[plan]") {
@@ -60,7 +63,7 @@ TEST_CASE("views are judged one by one, and what is theirs is not the recipe's",
   const auto refused = [&](const std::function<void(Recipe&)>& spoil) {
     Recipe recipe = Recipe::of_views({sound, sound});
     spoil(recipe);
-    return field_refused(recipe);
+    return view_field_refused(recipe);
   };
 
   CHECK(refused([](Recipe&) {}) == "none");
@@ -90,7 +93,7 @@ TEST_CASE("views are judged one by one, and what is theirs is not the recipe's",
           recipe.views[0].steps.assign(5, Step{});
           recipe.views.assign(64, Recipe(recipe.views[0]));
         }) == "recipe.views");
-  CHECK(field_refused({.resize = ExactSize{{8, 8}}, .crop_place = CropPlace::kRandom}) == "recipe.crop_place");
+  CHECK(view_field_refused({.resize = ExactSize{{8, 8}}, .crop_place = CropPlace::kRandom}) == "recipe.crop_place");
 }
 
 }  // namespace

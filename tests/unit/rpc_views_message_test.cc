@@ -38,7 +38,7 @@ Recipe with_views() {
   return Recipe::of_views({first, first, second, first});
 }
 
-std::string refusal(const std::function<void(v1::Recipe&)>& spoil) {
+std::string views_refusal(const std::function<void(v1::Recipe&)>& spoil) {
   v1::Recipe message;
   spoil(message);
   const Result<Recipe> recipe = from_message(message);
@@ -81,27 +81,27 @@ TEST_CASE("a message is not taken for more views, nor for more steps, than a rec
     };
   };
 
-  CHECK(refusal(views(64, 4)) == "none");
-  CHECK(refusal(views(0, 4)) == "none");
-  CHECK(refusal(views(65, 0)) == "views: must be at most 64 in all");
-  CHECK(refusal(views(std::numeric_limits<std::uint32_t>::max(), 1)) == "views: must be at most 64 in all");
-  CHECK(refusal(views(64, 5)) == "views: must have at most 256 steps in all views");
-  CHECK(refusal([](v1::Recipe& recipe) {
+  CHECK(views_refusal(views(64, 4)) == "none");
+  CHECK(views_refusal(views(0, 4)) == "none");
+  CHECK(views_refusal(views(65, 0)) == "views: must be at most 64 in all");
+  CHECK(views_refusal(views(std::numeric_limits<std::uint32_t>::max(), 1)) == "views: must be at most 64 in all");
+  CHECK(views_refusal(views(64, 5)) == "views: must have at most 256 steps in all views");
+  CHECK(views_refusal([](v1::Recipe& recipe) {
           recipe.add_views();
           recipe.add_views()->mutable_resize()->set_longest(9);
         }) == "views[1].resize.longest: is a bound of shorter_side alone: set that, or leave longest out");
 }
 
 TEST_CASE("what a message says of padding and random sizes is bounded", "[rpc]") {
-  CHECK(refusal([](v1::Recipe& recipe) { recipe.mutable_pad()->set_fill("four"); }) ==
+  CHECK(views_refusal([](v1::Recipe& recipe) { recipe.mutable_pad()->set_fill("four"); }) ==
         "pad.fill: must be 3 bytes, red, green and blue, or none: has 4");
-  CHECK(refusal([](v1::Recipe& recipe) {
+  CHECK(views_refusal([](v1::Recipe& recipe) {
           recipe.mutable_pad()->set_mode(static_cast<v1::Pad::Mode>(77));
         }).starts_with("pad.mode: 77 is not a value"));
-  CHECK(refusal([](v1::Recipe& recipe) {
+  CHECK(views_refusal([](v1::Recipe& recipe) {
           for (int i = 0; i < 65; ++i) recipe.mutable_resize()->mutable_random_shorter_side()->add_sides(9);
         }) == "resize.random_shorter_side.sides: must be at most 64, are 65");
-  CHECK(refusal([](v1::Recipe& recipe) {
+  CHECK(views_refusal([](v1::Recipe& recipe) {
           for (int i = 0; i < 9; ++i) recipe.mutable_resize()->add_random_filters(v1::FILTER_BOX);
         }) == "resize.random_filters: must be at most 8, are 9");
 }

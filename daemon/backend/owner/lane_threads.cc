@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatienceAtEnd{5};
+constexpr std::chrono::seconds kLanesPatienceAtEnd{5};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ void LaneThreads::shutdown(const std::function<void()>& stop_device) {
   std::call_once(shut_down_, [&] {
     queue_.close();
     {
-      const Clock::time_point until = Clock::now() + kPatienceAtEnd;
+      const Clock::time_point until = Clock::now() + kLanesPatienceAtEnd;
       MutexLock lock(mutex_);
       while (running_ > 0 && ended_.wait_until(mutex_, until)) {
       }

@@ -11,13 +11,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatienceAtEnd{5};
+constexpr std::chrono::seconds kOwnerPatienceAtEnd{5};
 
 }  // namespace
 
 OwnerProcess::~OwnerProcess() {
   end();
-  const Clock::time_point until = Clock::now() + kPatienceAtEnd;
+  const Clock::time_point until = Clock::now() + kOwnerPatienceAtEnd;
   while (!is_gone() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

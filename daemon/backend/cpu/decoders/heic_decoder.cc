@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::uint64_t kMostParts = 1'000;  // as libheif has it
 
-Error unsupported(const std::string& what) {
+Error heic_unsupported(const std::string& what) {
   return {Code::kUnsupported, "this kind of HEIC is not decoded here: " + what};
 }
-Error damaged(const std::string& what) {
+Error heic_damaged(const std::string& what) {
   return {Code::kInvalid, "damaged HEIC: " + what};
 }
 
@@ -52,13 +52,13 @@ class Hevc {
       if (const de265_image* const image = hevc_.picture(decoder_.get()); image != nullptr)
         return planes_of(image, item);
     }
-    return damaged("there is no picture in it");
+    return heic_damaged("there is no picture in it");
   }
 
  private:
   Error error_of(de265_error error) const {
     if (error == DE265_ERROR_OUT_OF_MEMORY) return memory_error();
-    return damaged(hevc_.text_of(error));
+    return heic_damaged(hevc_.text_of(error));
   }
 
   Result<HeicPlanes> planes_of(const de265_image* image, const HeifItem& item) const {
@@ -72,16 +72,16 @@ class Hevc {
     planes.bits = hevc_.bits(image, 0);
     planes.is_full_range = hevc_.is_full_range(image) != 0;
     planes.matrix = hevc_.matrix(image);
-    if (planes.bits < 8 || planes.bits > 16) return unsupported(std::to_string(planes.bits) + " bits a sample");
+    if (planes.bits < 8 || planes.bits > 16) return heic_unsupported(std::to_string(planes.bits) + " bits a sample");
     for (int i = 0; i < (planes.is_grey ? 1 : 3); ++i) {
       planes.planes[i] = hevc_.plane(image, i, &planes.strides[i]);
-      if (planes.planes[i] == nullptr) return damaged("a plane of it is missing");
-      if (hevc_.bits(image, i) != planes.bits) return unsupported("luma and chroma of different depths");
+      if (planes.planes[i] == nullptr) return heic_damaged("a plane of it is missing");
+      if (hevc_.bits(image, i) != planes.bits) return heic_unsupported("luma and chroma of different depths");
     }
     if (planes.is_grey) return planes;
     planes.chroma_columns = hevc_.width(image, 1);
     planes.chroma_rows = hevc_.height(image, 1);
-    if (planes.chroma_columns < 1 || planes.chroma_rows < 1) return damaged("it has no colour");
+    if (planes.chroma_columns < 1 || planes.chroma_rows < 1) return heic_damaged("it has no colour");
     return planes;
   }
 
@@ -90,16 +90,16 @@ class Hevc {
 };
 
 // One decoding: the box's pixels out of the picture or its parts.
-class Reading {
+class HeicReading {
  public:
-  Reading(const HevcLibrary& hevc, const HeifItems& items, const DecodeRequest& request, PixelBuffer& buffer)
+  HeicReading(const HevcLibrary& hevc, const HeifItems& items, const DecodeRequest& request, PixelBuffer& buffer)
       : hevc_(hevc), items_(items), request_(request), buffer_(buffer) {}
 
   Result<kernels::U8View> run() {
     const HeifItem whole = items_.item(items_.primary());
     colours_ = whole.colours;
-    if (items_.is_premultiplied()) return unsupported("colours that were multiplied by alpha");
-    if (whole.has_other_crop) return unsupported("its \"clap\" box");
+    if (items_.is_premultiplied()) return heic_unsupported("colours that were multiplied by alpha");
+    if (whole.has_other_crop) return heic_unsupported("its \"clap\" box");
     place_ = whole.crop ? kernels::Box{whole.crop->left, whole.crop->top, whole.crop->width, whole.crop->height}
                         : kernels::whole(in_kernels(whole.size));
     MILLRACE_TRY_VOID(check_size({place_.width, place_.height}, request_));
@@ -116,22 +116,22 @@ class Reading {
  private:
   Result<void> read_grid(const HeifItem& whole) {
     const std::optional<HeifGrid> grid = read_heif_grid(whole.data);
-    if (!grid || grid->size != whole.size) return damaged("its grid makes no sense");
+    if (!grid || grid->size != whole.size) return heic_damaged("its grid makes no sense");
     const std::uint64_t parts = std::uint64_t{grid->columns} * grid->rows;
-    if (parts > kMostParts) return unsupported("a grid of " + std::to_string(parts) + " parts");
+    if (parts > kMostParts) return heic_unsupported("a grid of " + std::to_string(parts) + " parts");
     Size first;
     for (std::uint32_t number = 0; number < parts; ++number) {
       const auto id = items_.part(items_.primary(), number);
-      if (!id) return damaged("parts of its grid are missing");
+      if (!id) return heic_damaged("parts of its grid are missing");
       const HeifItem part = items_.item(*id);
       if (number == 0) first = part.size;
       const bool covers = std::uint64_t{first.width} * grid->columns >= grid->size.width &&
                           std::uint64_t{first.height} * grid->rows >= grid->size.height;
       if (part.size != first || !covers || first.width > grid->size.width + std::uint64_t{4096} ||
           first.height > grid->size.height + std::uint64_t{4096})
-        return damaged("the parts of its grid do not fit");
+        return heic_damaged("the parts of its grid do not fit");
       if (part.crop || part.has_other_crop || part.turned != 1)
-        return unsupported("parts of a grid that are turned or cut");
+        return heic_unsupported("parts of a grid that are turned or cut");
       MILLRACE_TRY_VOID(read_part(part, std::uint64_t{number % grid->columns} * first.width,
                                   std::uint64_t{number / grid->columns} * first.height));
     }
@@ -139,8 +139,9 @@ class Reading {
   }
 
   Result<void> read_part(const HeifItem& part, std::uint64_t left, std::uint64_t top) {
-    if (part.type != fourcc("hvc1")) return unsupported("a picture that is not HEVC, or put together in other ways");
-    if (part.data.empty()) return unsupported("image data that is missing or in pieces");
+    if (part.type != fourcc("hvc1"))
+      return heic_unsupported("a picture that is not HEVC, or put together in other ways");
+    if (part.data.empty()) return heic_unsupported("image data that is missing or in pieces");
     Hevc hevc(hevc_);
     MILLRACE_TRY(HeicPlanes planes, hevc.decode(part, request_.deadline));
     if (const auto colours = colours_ ? colours_ : part.colours) {
@@ -157,12 +158,12 @@ class Reading {
                  shown(place_.left + place_.width - static_cast<std::int64_t>(left), planes.chroma_right));
     planes.chroma_rows = std::min(
         planes.chroma_rows, shown(place_.top + place_.height - static_cast<std::int64_t>(top), planes.chroma_down));
-    if (!is_made_rgb(planes)) return unsupported("matrix " + std::to_string(planes.matrix));
+    if (!is_made_rgb(planes)) return heic_unsupported("matrix " + std::to_string(planes.matrix));
     if (!out_) {
       MILLRACE_TRY(const kernels::MutableU8View out, box_in(buffer_, request_, planes.is_grey ? 1 : 3));
       out_ = out;
     }
-    if (out_->channels != (planes.is_grey ? 1 : 3)) return unsupported("a grid of grey and of colour");
+    if (out_->channels != (planes.is_grey ? 1 : 3)) return heic_unsupported("a grid of grey and of colour");
     return keep(planes, part.size, static_cast<std::int64_t>(left), static_cast<std::int64_t>(top));
   }
 
@@ -201,7 +202,7 @@ Result<kernels::U8View> decode_heic(const DecodeRequest& request, PixelBuffer& b
   MILLRACE_TRY(const HevcLibrary* const hevc, hevc_library());
   const Result<HeifItems> items = HeifItems::open(ByteReader(request.bytes_untrusted));
   if (!items) return Error{items.error().code, "a broken HEIC: " + items.error().message};
-  return Reading(*hevc, *items, request, buffer).run();
+  return HeicReading(*hevc, *items, request, buffer).run();
 }
 
 void prepare_heic() {

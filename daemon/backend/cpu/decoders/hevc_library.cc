@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-struct Loaded {
+struct LoadedHevc {
   HevcLibrary library;
   std::string why_not;
 };
@@ -70,7 +70,7 @@ bool replace(const de265_image_allocation* usual) {
   return true;
 }
 
-Loaded load() {
+LoadedHevc load_hevc() {
   RunTimeLibrary file("HEIC", MILLRACE_DE265_SONAME, MILLRACE_DE265_PACKAGE);
   HevcLibrary library;
   file.find("de265_new_decoder", library.create);
@@ -104,7 +104,7 @@ Loaded load() {
 }  // namespace
 
 Result<const HevcLibrary*> hevc_library() {
-  static const Loaded loaded = load();
+  static const LoadedHevc loaded = load_hevc();
   if (!loaded.why_not.empty()) return Error{Code::kUnsupported, loaded.why_not};
   return &loaded.library;
 }

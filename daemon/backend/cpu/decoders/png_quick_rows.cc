@@ -44,12 +44,12 @@ std::uint64_t PngQuickRows::finish() {
   while (!is_over_) {
     if (!inflate_more()) return 0;
   }
-  constexpr std::size_t kChecksum = 4;
-  if (left_ > 0 || static_cast<std::size_t>(in_.end - in_.next) < kChecksum) return 0;
+  constexpr std::size_t kAdlerBytes = 4;
+  if (left_ > 0 || static_cast<std::size_t>(in_.end - in_.next) < kAdlerBytes) return 0;
   std::uint32_t stored = 0;
-  for (std::size_t i = 0; i < kChecksum; ++i) stored = stored << 8 | in_.next[i];
+  for (std::size_t i = 0; i < kAdlerBytes; ++i) stored = stored << 8 | in_.next[i];
   if (stored != checksum_) return 0;
-  return fed_ - static_cast<std::uint64_t>(in_.end - in_.next) + kChecksum;
+  return fed_ - static_cast<std::uint64_t>(in_.end - in_.next) + kAdlerBytes;
 }
 
 // The bytes that are not taken to the front, and more behind them.
