@@ -1,5 +1,4 @@
 // millrace admin: orders about the running daemon, for its administrators.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -10,7 +9,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "proto/base/printable.h"
 
@@ -19,14 +18,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct AdminOptions {
   std::string socket;
   bool json = false;
   bool stop = false;          // drain
   std::uint64_t session = 0;  // close
 };
 
-constexpr const char* kFooter =
+constexpr const char* kAdminFooter =
     "For root, the daemon's own user, and those of access.admins in its settings; the log says who gave which "
     "order.\n\n"
     "Examples:\n"
@@ -61,12 +60,12 @@ void add_uses(const google::protobuf::RepeatedPtrField<v1::ResourceUse>& uses, s
   json.end_array();
 }
 
-int print(const Json& json) {
+int print_reply(const Json& json) {
   std::printf("%s\n", json.text().c_str());
   return kFine;
 }
 
-int reload(const Options& options) {
+int reload(const AdminOptions& options) {
   auto calls = AdminCalls::connect(options.socket);
   if (!calls) return report(calls.error());
   const auto reply = calls->reload();
@@ -80,7 +79,7 @@ int reload(const Options& options) {
     json.key("remarks").begin_array();
     for (const std::string& remark : reply->remarks()) json.value(remark);
     json.end_array();
-    print(json.member("unchanged", std::uint64_t{reply->unchanged()}).end_object());
+    print_reply(json.member("unchanged", std::uint64_t{reply->unchanged()}).end_object());
   } else if (reply->complaints().empty()) {
     std::printf("%s", reload_text(*reply).c_str());
   } else {
@@ -91,13 +90,13 @@ int reload(const Options& options) {
 }
 
 // What a drain has come to, in words and as an exit status.
-int say(const v1::DrainProgress& told, const Options& options) {
+int say(const v1::DrainProgress& told, const AdminOptions& options) {
   if (told.resumed()) return std::fprintf(stderr, "millrace: somebody has it take new work again\n"), kFailed;
   const bool idle = told.batches() == 0;
   if (options.json) {
     Json json;
     json.begin_object().member("drained", idle).member("batches", told.batches()).member("sessions", told.sessions());
-    print(json.member("stops", options.stop).end_object());
+    print_reply(json.member("stops", options.stop).end_object());
   } else if (idle) {
     std::printf("drained: no batch is under way, %s sessions are open; %s\n", grouped(told.sessions()).c_str(),
                 options.stop ? "the daemon ends" : "it takes nothing new until `millrace admin resume`");
@@ -109,7 +108,7 @@ int say(const v1::DrainProgress& told, const Options& options) {
   return idle ? kFine : kFailed;
 }
 
-int drain(const Options& options) {
+int drain(const AdminOptions& options) {
   watch_for_interrupt();
   auto calls = AdminCalls::connect(options.socket);
   if (!calls) return report(calls.error());
@@ -137,17 +136,17 @@ int drain(const Options& options) {
   return say(*told, options);
 }
 
-int resume(const Options& options) {
+int resume(const AdminOptions& options) {
   auto calls = AdminCalls::connect(options.socket);
   if (!calls) return report(calls.error());
   const auto reply = calls->resume();
   if (!reply) return report(reply.error());
-  if (options.json) return print(Json().begin_object().member("drained", reply->drained()).end_object());
+  if (options.json) return print_reply(Json().begin_object().member("drained", reply->drained()).end_object());
   std::printf(reply->drained() ? "the daemon takes new work again\n" : "it did not drain\n");
   return kFine;
 }
 
-int close(const Options& options) {
+int close(const AdminOptions& options) {
   auto calls = AdminCalls::connect(options.socket);
   if (!calls) return report(calls.error());
   const auto closed = calls->close_session(options.session);
@@ -155,7 +154,7 @@ int close(const Options& options) {
   if (options.json) {
     Json json;
     json.begin_object().member("uid", std::uint64_t{closed->uid()});
-    return print(
+    return print_reply(
         json.member("pid", static_cast<std::uint64_t>(closed->pid())).member("name", closed->name()).end_object());
   }
   const std::string name = closed->name().empty() ? "" : " (\"" + printable(closed->name()) + "\")";
@@ -192,42 +191,42 @@ Json status_json(const v1::AdminStatusReply& reply) {
   return json;
 }
 
-int status(const Options& options) {
+int status(const AdminOptions& options) {
   auto calls = AdminCalls::connect(options.socket);
   if (!calls) return report(calls.error());
   const auto reply = calls->status();
   if (!reply) return report(reply.error());
-  if (options.json) return print(status_json(*reply));
+  if (options.json) return print_reply(status_json(*reply));
   std::printf("%s", status_text(*reply).c_str());
   return kFine;
 }
 
 // A subcommand of it that `run`s.
-CLI::App* add(CLI::App& admin, Chosen& chosen, const char* name, const char* help, int (*run)(const Options&),
-              const std::shared_ptr<Options>& options) {
-  CLI::App* command = admin.add_subcommand(name, help);
-  command->add_flag("--json", options->json, "print one JSON object");
+Command add(Command admin, Chosen& chosen, const char* name, const char* help, int (*run)(const AdminOptions&),
+            const std::shared_ptr<AdminOptions>& options) {
+  const Command command = admin.subcommand(name, help);
+  command.flag("--json", options->json, "print one JSON object");
   command
-      ->add_option("--socket", options->socket,
-                   "the daemon's socket (default: $MILLRACE_SOCKET, else " + std::string(kDefaultSocket) + ")")
-      ->group("Daemon")
-      ->check(not_empty());
-  command->callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+      .option("--socket", options->socket,
+              "the daemon's socket (default: $MILLRACE_SOCKET, else " + std::string(kDefaultSocket) + ")")
+      .group("Daemon")
+      .check(not_empty());
+  command.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
   return command;
 }
 
 }  // namespace
 
-void add_admin(CLI::App& app, Chosen& chosen) {
-  CLI::App* admin = app.add_subcommand("admin", "Orders about the running daemon, for its administrators.");
-  admin->require_subcommand(1);
-  admin->footer(kFooter);                                           // before its subcommands, which inherit it
-  const auto options = [] { return std::make_shared<Options>(); };  // shared with the callbacks that CLI11 copies
-  add(*admin, chosen, "status", "What it is at, who holds how much, and what its settings file says otherwise.", status,
+void add_admin(Command app, Chosen& chosen) {
+  const Command admin = app.subcommand("admin", "Orders about the running daemon, for its administrators.");
+  admin.require_subcommand();
+  admin.footer(kAdminFooter);                                            // before its subcommands, which inherit it
+  const auto options = [] { return std::make_shared<AdminOptions>(); };  // shared with the callbacks that CLI11 copies
+  add(admin, chosen, "status", "What it is at, who holds how much, and what its settings file says otherwise.", status,
       options());
-  add(*admin, chosen, "reload", "Read the settings file again; what can change while it runs is in force at once.",
+  add(admin, chosen, "reload", "Read the settings file again; what can change while it runs is in force at once.",
       reload, options())
-      ->footer(
+      .footer(
           "All or nothing: a file with a mistake in it changes nothing, and its lines are told. What cannot change "
           "while "
           "the daemon runs is named, with what is in force and what the file says. SIGHUP does the same.\n\n"
@@ -236,10 +235,10 @@ void add_admin(CLI::App& app, Chosen& chosen) {
           "  millrace admin reload\n"
           "  millrace admin reload --json | jq -r .at_start[].name      what takes a restart");
   const auto draining = options();
-  CLI::App* drain_command =
-      add(*admin, chosen, "drain", "Take no new work, and finish what is under way.", drain, draining);
-  drain_command->add_flag("--stop", draining->stop, "end the daemon afterwards, with status 0");
-  drain_command->footer(
+  const Command drain_command =
+      add(admin, chosen, "drain", "Take no new work, and finish what is under way.", drain, draining);
+  drain_command.flag("--stop", draining->stop, "end the daemon afterwards, with status 0");
+  drain_command.footer(
       "New sessions and batches are refused, and its health is NOT_SERVING. Batches that wait for a slot are told so, "
       "and "
       "nothing of them is lost: an epoch goes on from its position. It waits as long as daemon.drain_seconds says; "
@@ -248,12 +247,12 @@ void add_admin(CLI::App& app, Chosen& chosen) {
       "Examples:\n"
       "  millrace admin drain             until `millrace admin resume`\n"
       "  millrace admin drain --stop      before maintenance");
-  add(*admin, chosen, "resume", "Take new work again, after `drain`.", resume, options());
+  add(admin, chosen, "resume", "Take new work again, after `drain`.", resume, options());
   const auto closing = options();
-  add(*admin, chosen, "close", "End a session: its client is told so, its memory goes.", close, closing)
-      ->add_option("session", closing->session, "its number, as `millrace admin status` shows it")
-      ->required()
-      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
+  add(admin, chosen, "close", "End a session: its client is told so, its memory goes.", close, closing)
+      .option("session", closing->session, "its number, as `millrace admin status` shows it")
+      .required()
+      .check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
 }
 
 }  // namespace millrace::cli

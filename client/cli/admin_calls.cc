@@ -63,7 +63,7 @@ Result<v1::CloseSessionReply> AdminCalls::close_session(std::uint64_t id) {
 
 // One operation at a time is under way: the call's begin, then a message, again and again, then its end.
 Result<v1::DrainProgress> AdminCalls::drain(bool stop, const std::function<bool(const v1::DrainProgress&)>& goes_on) {
-  constexpr std::chrono::milliseconds kLookEvery{100};
+  constexpr std::chrono::milliseconds kAskEvery{100};
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   v1::DrainRequest request;
@@ -76,7 +76,7 @@ Result<v1::DrainProgress> AdminCalls::drain(bool stop, const std::function<bool(
   for (;;) {
     void* tag = nullptr;
     bool ok = false;
-    if (queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + kLookEvery) == grpc::CompletionQueue::GOT_EVENT) {
+    if (queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + kAskEvery) == grpc::CompletionQueue::GOT_EVENT) {
       if (ending) break;
       if (ok && begun) told = message;
       begun = true;

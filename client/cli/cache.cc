@@ -1,6 +1,5 @@
 // millrace cache: what the daemon keeps of images to be faster the next time. `index` (index.cc) is its older name, from
 // when it kept seek indexes alone.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -12,7 +11,7 @@
 #include "client/cli/folder_pass.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "proto/base/printable.h"
 
@@ -21,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct CacheOptions {
   ConnectionOptions connection;
   std::string dataset;
   std::vector<std::string> extensions;
@@ -31,7 +30,7 @@ struct Options {
 constexpr std::size_t kPackedKind = 1;  // of kCacheKinds
 constexpr std::chrono::seconds kSettleWithin{20};
 
-constexpr const char* kFooter =
+constexpr const char* kCacheFooter =
     "The daemon keeps what makes the next epoch faster, as its [cache] settings allow: seek indexes of JPEG files from "
     "their first touch on, their packed coefficients from the second, finished tensors of recipes without random "
     "crops. "
@@ -47,24 +46,18 @@ constexpr const char* kUnknown =
     "this daemon tells nothing about its cache: it is older than this program; `millrace index stat FOLDER` asks after "
     "seek indexes";
 
-std::string number(double value) {
-  return grouped(static_cast<std::uint64_t>(std::max(0.0, value)));
-}
-std::string size(double value) {
-  return to_text(Bytes{static_cast<std::uint64_t>(std::max(0.0, value))});
-}
-
-void print_text(const CacheCounts& counts) {
+void print_counts(const CacheCounts& counts) {
   std::printf("%-8s %12s %10s %12s %10s %12s %11s %11s\n", "KIND", "IN MEMORY", "", "ON DISK", "", "USED", "SAVED",
               "TOOK");
   for (std::size_t i = 0; i < kCacheKinds.size(); ++i) {
     const CacheKind& kind = counts.kinds[i];
     std::printf("%-8s %12s %10s %12s %10s %12s %9.2f s %9.2f s\n", std::string(kCacheKinds[i]).c_str(),
-                number(kind.entries).c_str(), size(kind.bytes).c_str(), number(kind.disk_entries).c_str(),
-                size(kind.disk_bytes).c_str(), number(kind.hits).c_str(), kind.saved, kind.making);
+                count_text(kind.entries).c_str(), bytes_text(kind.bytes).c_str(), count_text(kind.disk_entries).c_str(),
+                bytes_text(kind.disk_bytes).c_str(), count_text(kind.hits).c_str(), kind.saved, kind.making);
   }
-  std::printf("images made from their file alone: %s; found wrong and forgotten: %s\n", number(counts.first).c_str(),
-              number(counts.kinds[0].rejected + counts.kinds[1].rejected + counts.kinds[2].rejected).c_str());
+  std::printf("images made from their file alone: %s; found wrong and forgotten: %s\n",
+              count_text(counts.first).c_str(),
+              count_text(counts.kinds[0].rejected + counts.kinds[1].rejected + counts.kinds[2].rejected).c_str());
   std::printf("SAVED and TOOK are lane time: what first touches would have taken more, about, and the making\n");
 }
 
@@ -80,14 +73,14 @@ void add_kinds(const CacheCounts& counts, Json& json) {
   json.end_object();
 }
 
-int stat(const Options& options) {
+int stat(const CacheOptions& options) {
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
   const auto statistics = connection->client.statistics();
   if (!statistics) return report(statistics.error());
   const CacheCounts counts = cache_counts(*statistics);
   if (!counts.known) return report({Code::kUnsupported, kUnknown});
-  if (!options.json) return print_text(counts), kFine;
+  if (!options.json) return print_counts(counts), kFine;
   Json json;
   json.begin_object().member("first_touches", counts.first).member("evictions", counts.evictions);
   add_kinds(counts, json);
@@ -116,7 +109,7 @@ struct Warmed {
 };
 
 // A pass that touches each file, and one more where packed coefficients are made at the second touch.
-Result<Warmed> warm_up(Client& client, const Options& options) {
+Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
   MILLRACE_TRY(const Statistics statistics, client.statistics());
   Warmed warmed{.before = cache_counts(statistics)};
   if (!warmed.before.known) return Error{Code::kUnsupported, kUnknown};
@@ -138,7 +131,7 @@ Result<Warmed> warm_up(Client& client, const Options& options) {
   return warmed;
 }
 
-int warm(Options& options) {
+int warm(CacheOptions& options) {
   const Result<std::string> folder = canonical_folder("", options.dataset);
   if (!folder) return report(folder.error());
   options.dataset = *folder;
@@ -159,9 +152,11 @@ int warm(Options& options) {
   } else {
     std::printf("%s images in %.1f s (%s bad): %s packed now, %s before; %.2f s of lanes for making\n",
                 grouped(warmed->pass.images).c_str(), warmed->pass.elapsed.count(), grouped(warmed->pass.bad).c_str(),
-                number(made.kinds[kPackedKind].made).c_str(), number(warmed->packed_before).c_str(), made.making());
-    std::printf("of all datasets: %s packed images in memory (%s), %s on disk (%s)\n", number(packed.entries).c_str(),
-                size(packed.bytes).c_str(), number(packed.disk_entries).c_str(), size(packed.disk_bytes).c_str());
+                count_text(made.kinds[kPackedKind].made).c_str(), count_text(warmed->packed_before).c_str(),
+                made.making());
+    std::printf("of all datasets: %s packed images in memory (%s), %s on disk (%s)\n",
+                count_text(packed.entries).c_str(), bytes_text(packed.bytes).c_str(),
+                count_text(packed.disk_entries).c_str(), bytes_text(packed.disk_bytes).c_str());
   }
   std::fflush(stdout);
   if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
@@ -170,29 +165,29 @@ int warm(Options& options) {
 
 }  // namespace
 
-void add_cache(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("cache", "What the daemon keeps of images, to be faster the next time.");
-  command->require_subcommand(1);
-  command->footer(kFooter);                    // before its subcommands, which inherit it
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* stat_command =
-      command->add_subcommand("stat", "What is kept, by kind, how often it helped, and what it saved.");
-  stat_command->add_flag("--json", options->json, "print one JSON object");
-  add_connection_options(*stat_command, options->connection);
-  stat_command->callback([options, &chosen] { chosen = [options] { return stat(*options); }; });
+void add_cache(Command app, Chosen& chosen) {
+  const Command command = app.subcommand("cache", "What the daemon keeps of images, to be faster the next time.");
+  command.require_subcommand();
+  command.footer(kCacheFooter);                     // before its subcommands, which inherit it
+  auto options = std::make_shared<CacheOptions>();  // shared with the callbacks that CLI11 copies
+  const Command stat_command =
+      command.subcommand("stat", "What is kept, by kind, how often it helped, and what it saved.");
+  stat_command.flag("--json", options->json, "print one JSON object");
+  add_connection_options(stat_command, options->connection);
+  stat_command.callback([options, &chosen] { chosen = [options] { return stat(*options); }; });
 
-  auto warming = std::make_shared<Options>();
-  CLI::App* warm_command = command->add_subcommand(
+  auto warming = std::make_shared<CacheOptions>();
+  const Command warm_command = command.subcommand(
       "warm", "Go through a folder, so that the daemon has packed what it can before somebody needs it.");
-  warm_command->add_option("dataset", warming->dataset, "the folder")->required()->check(not_empty());
-  add_extension_option(*warm_command, warming->extensions);
-  warm_command->add_flag("--json", warming->json, "print one JSON object at the end");
-  add_connection_options(*warm_command, warming->connection);
-  warm_command->callback([warming, &chosen] {
+  warm_command.option("dataset", warming->dataset, "the folder").required().check(not_empty());
+  add_extension_option(warm_command, warming->extensions);
+  warm_command.flag("--json", warming->json, "print one JSON object at the end");
+  add_connection_options(warm_command, warming->connection);
+  warm_command.callback([warming, &chosen] {
     require_agree(warming->extensions);
     chosen = [warming] { return warm(*warming); };
   });
-  add_cache_orders(*command, chosen);
+  add_cache_orders(command, chosen);
 }
 
 }  // namespace millrace::cli

@@ -1,11 +1,11 @@
 // millrace cache drop, millrace cache verify: orders about what the daemon keeps, for its own user and root.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 
 namespace millrace::cli {
@@ -13,13 +13,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct CacheOrderOptions {
   ConnectionOptions connection;
   bool memory = false, disk = false;  // neither: both
   bool json = false;
 };
 
-void print_text(const DropCache& what, const DroppedCache& dropped) {
+void print_dropped(const DropCache& what, const DroppedCache& dropped) {
   if (what.memory)
     std::printf("memory: %s entries dropped (%s)\n", grouped(dropped.memory_entries).c_str(),
                 to_text(dropped.memory_bytes).c_str());
@@ -31,14 +31,14 @@ void print_text(const DropCache& what, const DroppedCache& dropped) {
                 grouped(dropped.disk_entries_left).c_str());
 }
 
-int drop(const Options& options) {
+int drop(const CacheOrderOptions& options) {
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
   const bool both = !options.memory && !options.disk;
   const DropCache what{.memory = both || options.memory, .disk = both || options.disk};
   const auto dropped = connection->client.drop_cache(what);
   if (!dropped) return report(dropped.error());
-  if (!options.json) return print_text(what, *dropped), kFine;
+  if (!options.json) return print_dropped(what, *dropped), kFine;
   Json json;
   json.begin_object()
       .member("memory_entries", dropped->memory_entries)
@@ -49,7 +49,7 @@ int drop(const Options& options) {
   return kFine;
 }
 
-void print_text(const VerifiedCache& verified, std::chrono::duration<double> elapsed) {
+void print_verified(const VerifiedCache& verified, std::chrono::duration<double> elapsed) {
   if (verified.entries == 0) return static_cast<void>(std::printf("there is nothing on disk\n"));
   std::printf("%s entries on disk read in %.1f s: ", grouped(verified.entries).c_str(), elapsed.count());
   verified.wrong == 0
@@ -58,7 +58,7 @@ void print_text(const VerifiedCache& verified, std::chrono::duration<double> ela
                     grouped(verified.wrong).c_str());
 }
 
-int verify(const Options& options) {
+int verify(const CacheOrderOptions& options) {
   watch_for_interrupt();
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
@@ -83,28 +83,28 @@ int verify(const Options& options) {
     json.begin_object().member("entries", verified->entries).member("wrong", verified->wrong);
     std::printf("%s\n", json.member("seconds", elapsed.count()).end_object().text().c_str());
   } else {
-    print_text(*verified, elapsed);
+    print_verified(*verified, elapsed);
   }
   return verified->wrong > 0 ? kFailed : kFine;
 }
 
-void add_common(CLI::App& command, Options& options) {
-  command.add_flag("--json", options.json, "print one JSON object at the end");
+void add_common(Command command, CacheOrderOptions& options) {
+  command.flag("--json", options.json, "print one JSON object at the end");
   add_connection_options(command, options.connection);
 }
 
 }  // namespace
 
-void add_cache_orders(CLI::App& cache, Chosen& chosen) {
-  auto dropping = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* drop_command = cache.add_subcommand(
-      "drop", "Empty it, memory and disk, for all users. Only the daemon's own user and root may.");
-  drop_command->add_flag("--memory", dropping->memory, "memory alone; what is on disk comes back when it is wanted");
-  drop_command->add_flag("--disk", dropping->disk, "the disk alone; what is in memory stays until the daemon stops");
-  add_common(*drop_command, *dropping);
-  drop_command->callback([dropping, &chosen] { chosen = [dropping] { return drop(*dropping); }; });
+void add_cache_orders(Command cache, Chosen& chosen) {
+  auto dropping = std::make_shared<CacheOrderOptions>();  // shared with the callbacks that CLI11 copies
+  const Command drop_command =
+      cache.subcommand("drop", "Empty it, memory and disk, for all users. Only the daemon's own user and root may.");
+  drop_command.flag("--memory", dropping->memory, "memory alone; what is on disk comes back when it is wanted");
+  drop_command.flag("--disk", dropping->disk, "the disk alone; what is in memory stays until the daemon stops");
+  add_common(drop_command, *dropping);
+  drop_command.callback([dropping, &chosen] { chosen = [dropping] { return drop(*dropping); }; });
 
-  drop_command->footer(
+  drop_command.footer(
       "Pixels stay the same, the next epoch is slower. Images that are being made go on. Daemons that share the folder "
       "on "
       "disk lose it together.\n\n"
@@ -112,19 +112,19 @@ void add_cache_orders(CLI::App& cache, Chosen& chosen) {
       "  millrace cache drop               as before the first epoch, for a benchmark\n"
       "  millrace cache drop --disk        gives the room on disk back");
 
-  auto verifying = std::make_shared<Options>();
-  CLI::App* verify_command = cache.add_subcommand(
+  auto verifying = std::make_shared<CacheOrderOptions>();
+  const Command verify_command = cache.subcommand(
       "verify",
       "Read all that is on disk, and forget what is not as it was written. Only the daemon's own user and root may.");
-  add_common(*verify_command, *verifying);
-  verify_command->footer(
+  add_common(verify_command, *verifying);
+  verify_command.footer(
       "For after trouble with a disk: damage is found at an entry's next use as well, and costs time, never pixels. "
       "Sessions go on meanwhile; Ctrl-C ends it. Exit status: 0 all is well, 1 something was wrong, or it could not be "
       "done.\n\n"
       "Examples:\n"
       "  millrace cache verify\n"
       "  millrace cache verify --json | jq .wrong");
-  verify_command->callback([verifying, &chosen] { chosen = [verifying] { return verify(*verifying); }; });
+  verify_command.callback([verifying, &chosen] { chosen = [verifying] { return verify(*verifying); }; });
 }
 
 }  // namespace millrace::cli

@@ -3,11 +3,9 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
-
 namespace millrace::cli {
+
+class Command;
 
 enum ExitCode : int {
   kFine = 0,         // bad samples that were skipped included
@@ -19,17 +17,17 @@ enum ExitCode : int {
 
 // Adds the subcommand; `chosen` becomes its run function when the line names it.
 using Chosen = std::function<int()>;
-void add_run(CLI::App& app, Chosen& chosen);
-void add_preview(CLI::App& app, Chosen& chosen);
-void add_replay(CLI::App& app, Chosen& chosen);
-void add_stats(CLI::App& app, Chosen& chosen);
-void add_devices(CLI::App& app, Chosen& chosen);
-void add_doctor(CLI::App& app, Chosen& chosen);
-void add_index(CLI::App& app, Chosen& chosen);
-void add_cache(CLI::App& app, Chosen& chosen);
-void add_cache_orders(CLI::App& cache, Chosen& chosen);  // of `cache`: drop, verify
-void add_convert(CLI::App& app, Chosen& chosen);
-void add_ping(CLI::App& app, Chosen& chosen);
-void add_admin(CLI::App& app, Chosen& chosen);
+void add_run(Command app, Chosen& chosen);
+void add_preview(Command app, Chosen& chosen);
+void add_replay(Command app, Chosen& chosen);
+void add_stats(Command app, Chosen& chosen);
+void add_devices(Command app, Chosen& chosen);
+void add_doctor(Command app, Chosen& chosen);
+void add_index(Command app, Chosen& chosen);
+void add_cache(Command app, Chosen& chosen);
+void add_cache_orders(Command cache, Chosen& chosen);  // of `cache`: drop, verify
+void add_convert(Command app, Chosen& chosen);
+void add_ping(Command app, Chosen& chosen);
+void add_admin(Command app, Chosen& chosen);
 
 }  // namespace millrace::cli

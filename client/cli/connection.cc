@@ -1,11 +1,10 @@
 #include "client/cli/connection.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <utility>
 
 #include "client/cli/folder.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "proto/base/printable.h"
 
@@ -14,39 +13,41 @@ namespace {
 
 constexpr std::chrono::seconds kDevicePatience{120};  // a GPU's driver that has to compile takes half a minute
 
-void add_device_option(CLI::App& command, CLI::Option* own, const std::string& name, std::string& word,
+void add_device_option(Command command, Option own, const std::string& name, std::string& word,
                        const std::string& devices) {
   command
-      .add_option(name, word,
-                  "with --private: whether it uses " + devices +
-                      ": no; auto, where there are some; yes, or it does not start (default: no)")
-      ->needs(own)
-      ->type_name("no|auto|yes")
-      ->check(CLI::IsMember({"no", "auto", "yes"}))
-      ->group("Daemon");
+      .option(name, word,
+              "with --private: whether it uses " + devices +
+                  ": no; auto, where there are some; yes, or it does not start (default: no)")
+      .needs(own)
+      .type_name("no|auto|yes")
+      .check({one_of({"no", "auto", "yes"}).complaint, "{no,auto,yes}"})
+      .group("Daemon");
 }
 
 }  // namespace
 
-void add_connection_options(CLI::App& command, ConnectionOptions& options) {
-  auto* socket =
-      command.add_option("--socket", options.socket,
-                         "the daemon's socket (default: $MILLRACE_SOCKET, else " + std::string(kDefaultSocket) + ")");
-  auto* own =
-      command.add_flag("--private", options.own, "start a daemon for this command alone, and stop it at the end");
-  command.add_option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
-      ->needs(own)
-      ->check(whole_number(1, 1024));
+void add_connection_options(Command command, ConnectionOptions& options) {
+  const Option socket =
+      command
+          .option("--socket", options.socket,
+                  "the daemon's socket (default: $MILLRACE_SOCKET, else " + std::string(kDefaultSocket) + ")")
+          .check(not_empty())
+          .group("Daemon");
+  const Option own =
+      command.flag("--private", options.own, "start a daemon for this command alone, and stop it at the end")
+          .excludes(socket)
+          .group("Daemon");
+  command.option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
+      .needs(own)
+      .check(whole_number(1, 1024))
+      .group("Daemon");
   add_device_option(command, own, "--cuda", options.cuda, "NVIDIA's GPUs");
   add_device_option(command, own, "--fpga", options.fpga, "FPGA cards");
-  command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
-      ->needs(own)
-      ->check(not_empty());
-  socket->excludes(own)->check(not_empty());
-  socket->group("Daemon");
-  own->group("Daemon");
-  command.get_option("--lanes")->group("Daemon");
-  command.get_option("--root")->group("Daemon");
+  command.option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
+      .needs(own)
+      .check(not_empty())
+      .group("Daemon");
 }
 
 Result<Connection> open_connection(const ConnectionOptions& options, const std::vector<std::string>& roots) {

@@ -10,11 +10,9 @@
 #include "millrace/client.h"
 #include "millrace/private_daemon.h"
 
-namespace CLI {
-class App;
-}
-
 namespace millrace::cli {
+
+class Command;
 
 struct ConnectionOptions {
   std::string socket;
@@ -24,7 +22,7 @@ struct ConnectionOptions {
   std::vector<std::string> roots;
 };
 
-void add_connection_options(CLI::App& command, ConnectionOptions& options);
+void add_connection_options(Command command, ConnectionOptions& options);
 
 struct Connection {
   std::optional<PrivateDaemon> daemon;  // outlives the client

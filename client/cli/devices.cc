@@ -1,16 +1,16 @@
 // millrace devices: what the daemon can put to work.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "client/cli/connection.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct DevicesOptions {
   ConnectionOptions connection;
   bool json = false;
 };
@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-void print_json(const std::vector<Device>& devices) {
+void print_devices_json(const std::vector<Device>& devices) {
   Json json;
   json.begin_array();
   for (const Device& device : devices) {
@@ -35,7 +35,7 @@ void print_json(const std::vector<Device>& devices) {
   std::printf("%s\n", json.end_array().text().c_str());
 }
 
-void print(const std::vector<Device>& devices) {
+void print_devices(const std::vector<Device>& devices) {
   std::printf("%-8s %-6s %5s  %-18s %s\n", "BACKEND", "STATE", "LANES", "FORMATS", "NAME");
   for (const Device& device : devices) {
     std::printf("%-8s %-6s %5u  %-18s %s\n", printable(device.backend).c_str(), device.ready ? "ready" : "lost",
@@ -46,26 +46,26 @@ void print(const std::vector<Device>& devices) {
   }
 }
 
-int devices(const Options& options) {
+int devices(const DevicesOptions& options) {
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
   const auto list = connection->client.devices();
   if (!list) return report(list.error());
-  options.json ? print_json(*list) : print(*list);
+  options.json ? print_devices_json(*list) : print_devices(*list);
   return kFine;
 }
 
 }  // namespace
 
-void add_devices(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("devices", "What can the daemon put to work?");
-  command->add_flag("--json", options->json, "print a JSON array");
-  add_connection_options(*command, options->connection);
-  command->footer(
+void add_devices(Command app, Chosen& chosen) {
+  auto options = std::make_shared<DevicesOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("devices", "What can the daemon put to work?");
+  command.flag("--json", options->json, "print a JSON array");
+  add_connection_options(command, options->connection);
+  command.footer(
       "Examples:\n  millrace devices\n  millrace devices --private     what this machine offers, without a running "
       "service");
-  command->callback([options, &chosen] { chosen = [options] { return devices(*options); }; });
+  command.callback([options, &chosen] { chosen = [options] { return devices(*options); }; });
 }
 
 }  // namespace millrace::cli

@@ -1,6 +1,5 @@
 // millrace doctor: does everything that Millrace needs work here, and what is in force? With a daemon or without.
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,13 +9,14 @@
 #include "client/cli/connection.h"
 #include "client/cli/findings.h"
 #include "client/cli/host_checks.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct DoctorOptions {
   ConnectionOptions connection;
   bool json = false;
 };
@@ -134,7 +134,7 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   }
 }
 
-int doctor(const Options& options) {
+int doctor(const DoctorOptions& options) {
   Findings findings = check_host();
   check_daemon(options.connection, findings);
   if (options.json) {
@@ -148,18 +148,18 @@ int doctor(const Options& options) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("doctor", "Does everything that Millrace needs work here?");
-  command->add_flag("--json", options->json, "print one JSON object");
-  add_connection_options(*command, options->connection);
-  command->footer(
+void add_doctor(Command app, Chosen& chosen) {
+  auto options = std::make_shared<DoctorOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("doctor", "Does everything that Millrace needs work here?");
+  command.flag("--json", options->json, "print one JSON object");
+  add_connection_options(command, options->connection);
+  command.footer(
       "Looks at the host first, which needs no daemon, then at the daemon: settings, backends, how they decode "
       "and where their lanes are, folders, hand-over, also by the memory of its GPUs. Exit status: 0 no problem (notes "
       "are none), 1 a problem.\n\n"
       "Examples:\n  millrace doctor\n  millrace doctor --private       what this machine offers, without a running "
       "service\n  millrace doctor --json | jq '.findings[] | select(.verdict != \"fine\")'");
-  command->callback([options, &chosen] { chosen = [options] { return doctor(*options); }; });
+  command.callback([options, &chosen] { chosen = [options] { return doctor(*options); }; });
 }
 
 }  // namespace millrace::cli

@@ -4,16 +4,14 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace millrace::cli {
 
-// `endings` becomes what DatasetOptions::extensions takes; it must outlive the parsing.
-void add_extension_option(CLI::App& command, std::vector<std::string>& endings);
+class Command;
 
-// For a command's callback. Throws CLI::ValidationError when "*" is among `endings` and not alone.
+// `endings` becomes what DatasetOptions::extensions takes; it must outlive the parsing.
+void add_extension_option(Command command, std::vector<std::string>& endings);
+
+// For a command's callback: reject()s "*" among `endings` that is not alone.
 void require_agree(const std::vector<std::string>& endings);
 
 }  // namespace millrace::cli

@@ -28,7 +28,7 @@ constexpr Bytes kUsualSharedMemory{std::uint64_t{256} << 20};
 constexpr int kLeastDriver = 580;
 
 // The value of the first line "key : value" of a file like /proc/cpuinfo.
-std::string value_of(const std::string& file, std::string_view key) {
+std::string value_in(const std::string& file, std::string_view key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(": ");
@@ -40,7 +40,7 @@ std::string value_of(const std::string& file, std::string_view key) {
 }
 
 Finding processor(const HostPaths& paths) {
-  std::string model = value_of(paths.cpuinfo, "model name");
+  std::string model = value_in(paths.cpuinfo, "model name");
   if (model.empty()) model = "of unknown model";
   cpu_set_t usable;
   CPU_ZERO(&usable);

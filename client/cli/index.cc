@@ -1,6 +1,5 @@
 // millrace index: seek indexes of a dataset's JPEG files, made and checked by passes of the daemon over it, so that
 // only those files are read that the caller may read.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -11,7 +10,7 @@
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "proto/base/printable.h"
 
@@ -22,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 enum class Task { kBuild, kVerify, kStat };
 
-struct Options {
+struct IndexOptions {
   ConnectionOptions connection;
   std::string dataset;
   std::vector<std::string> extensions;
@@ -31,7 +30,7 @@ struct Options {
 
 constexpr std::chrono::seconds kWriteWithin{20};
 
-constexpr const char* kFooter =
+constexpr const char* kIndexFooter =
     "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.memory) and "
     "in its state directory (daemon.state_dir, cache.disk; with --private $XDG_STATE_HOME/millrace or "
     "~/.local/state/millrace), and notices when a file or an index changed. Files of other kinds get none: PNG, WebP, "
@@ -66,7 +65,7 @@ Result<IndexCounts> once_written(Client& client) {
   }
 }
 
-Result<Outcome> pass(Client& client, const Options& options, Task task, const char* title) {
+Result<Outcome> pass(Client& client, const IndexOptions& options, Task task, const char* title) {
   MILLRACE_TRY(const Statistics before, client.statistics());
   MILLRACE_TRY(const PassOutcome made, pass_over(client, {.session = "millrace index",
                                                           .dataset = options.dataset,
@@ -79,25 +78,18 @@ Result<Outcome> pass(Client& client, const Options& options, Task task, const ch
   return Outcome{made.images, made.bad, since(index_counts(before), after), made.elapsed};
 }
 
-std::string number(double value) {
-  return grouped(static_cast<std::uint64_t>(std::max(0.0, value)));
-}
-std::string size(double value) {
-  return to_text(Bytes{static_cast<std::uint64_t>(std::max(0.0, value))});
-}
-
-void print_text(Task task, const Outcome& outcome) {
+void print_outcome(Task task, const Outcome& outcome) {
   const IndexCounts& counts = outcome.counts;
   const char* const made = task == Task::kStat ? "without one" : "made";
   const double others = static_cast<double>(outcome.images) - counts.hits - counts.misses;
   std::printf("%s images in %.1f s (%s bad): %s with an index, %s %s, %s found wrong, %s of other kinds\n",
               grouped(outcome.images).c_str(), outcome.elapsed.count(), grouped(outcome.bad).c_str(),
-              number(counts.hits).c_str(), number(counts.misses).c_str(), made, number(counts.rejected).c_str(),
-              number(others).c_str());
+              count_text(counts.hits).c_str(), count_text(counts.misses).c_str(), made,
+              count_text(counts.rejected).c_str(), count_text(others).c_str());
   std::printf("of all datasets: %s indexes in memory (%s), %s in the state directory (%s)",
-              number(counts.entries).c_str(), size(counts.bytes).c_str(), number(counts.disk_entries).c_str(),
-              size(counts.disk_bytes).c_str());
-  if (counts.pending > 0) std::printf(", %s still to be written there", number(counts.pending).c_str());
+              count_text(counts.entries).c_str(), bytes_text(counts.bytes).c_str(),
+              count_text(counts.disk_entries).c_str(), bytes_text(counts.disk_bytes).c_str());
+  if (counts.pending > 0) std::printf(", %s still to be written there", count_text(counts.pending).c_str());
   std::printf("\n");
 }
 
@@ -107,7 +99,7 @@ std::string fleeting(Client& client) {
   return statistics ? statistics->indexes_not_kept : "";
 }
 
-void print_json(const Outcome& outcome) {
+void print_outcome_json(const Outcome& outcome) {
   const IndexCounts& counts = outcome.counts;
   Json json;
   json.begin_object().member("images", outcome.images).member("bad", outcome.bad);
@@ -119,7 +111,7 @@ void print_json(const Outcome& outcome) {
   std::printf("%s\n", json.text().c_str());
 }
 
-int run(Options& options, Task task, const char* title) {
+int run_task(IndexOptions& options, Task task, const char* title) {
   const Result<std::string> folder = canonical_folder("", options.dataset);
   if (!folder) return report(folder.error());
   options.dataset = *folder;
@@ -128,7 +120,7 @@ int run(Options& options, Task task, const char* title) {
   if (!connection) return report(connection.error());
   const auto outcome = pass(connection->client, options, task, title);
   if (!outcome) return report(outcome.error());
-  options.json ? print_json(*outcome) : print_text(task, *outcome);
+  options.json ? print_outcome_json(*outcome) : print_outcome(task, *outcome);
   std::fflush(stdout);
   if (const std::string why = fleeting(connection->client); task == Task::kBuild && !why.empty())
     std::fprintf(stderr, "millrace: the indexes go when the daemon stops, for they are in memory only: %s\n",
@@ -138,31 +130,31 @@ int run(Options& options, Task task, const char* title) {
   return task == Task::kVerify && outcome->counts.rejected > 0 ? kFailed : kFine;
 }
 
-void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, const char* help) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = parent.add_subcommand(name, help);
-  command->add_option("dataset", options->dataset, "the folder")->required()->check(not_empty());
-  add_extension_option(*command, options->extensions);
-  command->add_flag("--json", options->json, "print one JSON object at the end");
-  add_connection_options(*command, options->connection);
-  command->callback([options, task, name, &chosen] {
+void add_task(Command parent, Chosen& chosen, Task task, const char* name, const char* help) {
+  auto options = std::make_shared<IndexOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = parent.subcommand(name, help);
+  command.option("dataset", options->dataset, "the folder").required().check(not_empty());
+  add_extension_option(command, options->extensions);
+  command.flag("--json", options->json, "print one JSON object at the end");
+  add_connection_options(command, options->connection);
+  command.callback([options, task, name, &chosen] {
     require_agree(options->extensions);
-    chosen = [options, task, name] { return run(*options, task, name); };
+    chosen = [options, task, name] { return run_task(*options, task, name); };
   });
 }
 
 }  // namespace
 
-void add_index(CLI::App& app, Chosen& chosen) {
-  CLI::App* command =
-      app.add_subcommand("index", "Seek indexes alone, of what `millrace cache` is about: the older name.");
-  command->require_subcommand(1);
-  command->footer(kFooter);  // before its subcommands, which inherit it
-  add_task(*command, chosen, Task::kBuild, "build",
+void add_index(Command app, Chosen& chosen) {
+  const Command command =
+      app.subcommand("index", "Seek indexes alone, of what `millrace cache` is about: the older name.");
+  command.require_subcommand();
+  command.footer(kIndexFooter);  // before its subcommands, which inherit it
+  add_task(command, chosen, Task::kBuild, "build",
            "Decode every file once, so that the next pass over it is the faster one.");
-  add_task(*command, chosen, Task::kVerify, "verify",
+  add_task(command, chosen, Task::kVerify, "verify",
            "Decode every file by its whole index; 1 if any was wrong. Those that have none get one.");
-  add_task(*command, chosen, Task::kStat, "stat", "How many files have an index? Looks at the top of each.");
+  add_task(command, chosen, Task::kStat, "stat", "How many files have an index? Looks at the top of each.");
 }
 
 }  // namespace millrace::cli

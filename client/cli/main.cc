@@ -1,21 +1,17 @@
 // millrace: the command line of the image preprocessing daemon. One file a subcommand; this one puts them together.
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "client/cli/command.h"
-#include "client/cli/help_format.h"
-#include "client/cli/suggest.h"
+#include "client/cli/command_line.h"
 #include "millrace/client.h"
-#include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kMillraceFooter =
     "Examples:\n"
     "  millrace preview /data/train -o sheet.png        look at what the training recipe does to 16 images\n"
     "  millrace replay 17.ticket -o 17.png              make one tensor of a training run again, to the bit\n"
@@ -42,12 +38,11 @@ int flushed(int code) {
   return code == kFine ? static_cast<int>(kFailed) : code;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Image preprocessing by the host's Millrace daemon.", "millrace");
-  app.set_version_flag("--version", "millrace " + library_version());
-  app.formatter(std::make_shared<HelpFormat>());  // subcommands inherit it
-  app.require_subcommand(1);
-  app.footer(kFooter);
+int run_line(int argc, char** argv) {
+  CommandLine line("millrace", "Image preprocessing by the host's Millrace daemon.", "millrace " + library_version());
+  const Command app = line.top();
+  app.require_subcommand();
+  app.footer(kMillraceFooter);
   Chosen chosen;
   add_run(app, chosen);
   add_preview(app, chosen);
@@ -60,21 +55,13 @@ int run(int argc, char** argv) {
   add_convert(app, chosen);
   add_ping(app, chosen);
   add_admin(app, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error), flushed(kFine);  // --help and --version
-    std::fprintf(stderr, "millrace: %s\n%s\n",
-                 printable(explain(app, std::vector<std::string>(argv + 1, argv + argc), error)).c_str(),
-                 "millrace: `millrace --help` and `millrace COMMAND --help` show what there is");
-    return kUsage;
-  }
-  return flushed(chosen());
+  const std::optional<int> ended = line.parse(argc, argv);
+  return flushed(ended ? *ended : chosen());
 }
 
 }  // namespace
 }  // namespace millrace::cli
 
 int main(int argc, char** argv) {
-  return millrace::cli::run(argc, argv);
+  return millrace::cli::run_line(argc, argv);
 }

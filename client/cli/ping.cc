@@ -1,5 +1,4 @@
 // millrace ping: is the daemon there, which one, how long does a round trip take.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -9,13 +8,13 @@
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct PingOptions {
   ConnectionOptions connection;
   std::uint32_t count = 10;
   bool alive = false;  // there is enough: it may drain, or stop
@@ -26,7 +25,7 @@ double microseconds(std::chrono::nanoseconds time) {
   return static_cast<double>(time.count()) / 1e3;
 }
 
-Result<std::chrono::nanoseconds> round_trip(const Options& options, Client& client) {
+Result<std::chrono::nanoseconds> round_trip(const PingOptions& options, Client& client) {
   if (!options.alive) return client.ping();
   const auto began = std::chrono::steady_clock::now();
   const auto answered = client.statistics();  // of a daemon that takes nothing new as well
@@ -36,8 +35,8 @@ Result<std::chrono::nanoseconds> round_trip(const Options& options, Client& clie
 
 enum class Serving : bool { kNo, kYes };
 
-void print(const Options& options, const Client& client, const Statistics& statistics,
-           const std::vector<std::chrono::nanoseconds>& sorted, Serving serving) {
+void print_times(const PingOptions& options, const Client& client, const Statistics& statistics,
+                 const std::vector<std::chrono::nanoseconds>& sorted, Serving serving) {
   const double least = microseconds(sorted.front());
   const double median = microseconds(sorted[sorted.size() / 2]);
   const double most = microseconds(sorted.back());
@@ -59,7 +58,7 @@ void print(const Options& options, const Client& client, const Statistics& stati
   std::printf("%zu round trips: min %.0f us, median %.0f us, max %.0f us\n", sorted.size(), least, median, most);
 }
 
-int ping(const Options& options) {
+int ping(const PingOptions& options) {
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
   Client& client = connection->client;
@@ -77,28 +76,26 @@ int ping(const Options& options) {
   const auto statistics = client.statistics();
   if (!statistics) return report(statistics.error());
   const Serving serving = options.alive && !client.ping() ? Serving::kNo : Serving::kYes;
-  print(options, client, *statistics, times, serving);
+  print_times(options, client, *statistics, times, serving);
   return interrupted() ? kInterrupted : kFine;
 }
 
 }  // namespace
 
-void add_ping(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("ping", "Is the daemon there, and how long does a round trip take?");
-  command->add_option("-c,--count", options->count, "round trips")
-      ->check(whole_number(1, 1'000'000))
-      ->capture_default_str();
-  command->add_flag("--alive", options->alive,
-                    "Is it there at all? A daemon that drains or stops is; without this option it is not, for it takes "
-                    "nothing new");
-  command->add_flag("--json", options->json, "print one JSON object");
-  add_connection_options(*command, options->connection);
-  command->footer(
+void add_ping(Command app, Chosen& chosen) {
+  auto options = std::make_shared<PingOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("ping", "Is the daemon there, and how long does a round trip take?");
+  command.option("-c,--count", options->count, "round trips").check(whole_number(1, 1'000'000)).show_default();
+  command.flag("--alive", options->alive,
+               "Is it there at all? A daemon that drains or stops is; without this option it is not, for it takes "
+               "nothing new");
+  command.flag("--json", options->json, "print one JSON object");
+  add_connection_options(command, options->connection);
+  command.footer(
       "Examples:\n  millrace ping\n  millrace ping -c 1000 --json\n  millrace ping --alive -c 1\n  millrace ping "
       "--socket /tmp/m.sock || echo not "
       "there");
-  command->callback([options, &chosen] { chosen = [options] { return ping(*options); }; });
+  command.callback([options, &chosen] { chosen = [options] { return ping(*options); }; });
 }
 
 }  // namespace millrace::cli

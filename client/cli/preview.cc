@@ -1,5 +1,4 @@
 // millrace preview: a contact sheet of what a transform does to some images of a folder. People look before they trust.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -11,7 +10,7 @@
 
 #include "client/cli/connection.h"
 #include "client/cli/contact_sheet.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/png_file.h"
 #include "client/cli/recipe_options.h"
 #include "client/cli/to_pixels.h"
@@ -22,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PreviewOptions {
   ConnectionOptions connection;
   RecipeOptions recipe;
   std::string folder;
@@ -71,7 +70,7 @@ Result<std::vector<PickedFile>> choose(const fs::path& folder, std::uint32_t cou
   return samples;
 }
 
-BatchRequest request_for(const Options& options, const std::vector<PickedFile>& samples, const Recipe& recipe) {
+BatchRequest request_for(const PreviewOptions& options, const std::vector<PickedFile>& samples, const Recipe& recipe) {
   BatchRequest request{.recipe = recipe, .seed = options.seed, .epoch = options.epoch, .on_error = OnError::kSkip};
   for (const PickedFile& sample : samples)
     request.samples.push_back({.source = Path{(fs::path(options.folder) / sample.relative).string()}, .id = sample.id});
@@ -159,7 +158,7 @@ std::vector<SheetEntry> entries_of(const std::vector<PickedFile>& samples, const
 }
 
 // One session for both batches: its slots have room for the larger one.
-Bytes room_for(const Options& options, const Recipe& recipe, std::uint32_t samples) {
+Bytes room_for_samples(const PreviewOptions& options, const Recipe& recipe, std::uint32_t samples) {
   const auto thumbnails = *slot_bytes_for(
       Recipe{.resize = ExactSize{{static_cast<std::uint32_t>(options.tile), static_cast<std::uint32_t>(options.tile)}}},
       samples);
@@ -170,7 +169,7 @@ Bytes room_for(const Options& options, const Recipe& recipe, std::uint32_t sampl
   return std::max(thumbnails, *slot_bytes_for(bound, samples));  // the recipes that leave sizes open are refused
 }
 
-Result<Batch> make(Session& session, const Options& options, const std::vector<PickedFile>& samples,
+Result<Batch> make(Session& session, const PreviewOptions& options, const std::vector<PickedFile>& samples,
                    const Recipe& recipe) {
   MILLRACE_TRY(const Ticket ticket, session.submit(request_for(options, samples, recipe)));
   MILLRACE_TRY(Batch batch, session.wait(ticket));
@@ -200,12 +199,12 @@ std::vector<SheetEntry> with_views(const std::vector<SheetEntry>& firsts, const 
   return entries;
 }
 
-Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& options,
+Result<std::vector<SheetEntry>> make_entries(Client& client, const PreviewOptions& options,
                                              const std::vector<PickedFile>& samples) {
   const Recipe recipe = recipe_of(options.recipe);
   const Recipe thumbnail = Recipe::thumbnail(static_cast<std::uint32_t>(options.tile));
   const auto count = static_cast<std::uint32_t>(samples.size());
-  const Bytes room = room_for(options, recipe, count);
+  const Bytes room = room_for_samples(options, recipe, count);
   MILLRACE_TRY(Session session,
                client.open_session({.name = "millrace preview", .slots = 2, .batch = count, .slot_bytes = room}));
   MILLRACE_TRY(const Batch originals, make(session, options, samples, thumbnail));
@@ -216,7 +215,7 @@ Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& opti
 
 // Each step alone, left before it and right after it. The steps before a step draw what they draw without it, so the
 // recipe up to it makes its input.
-Result<std::vector<SheetEntry>> make_steps(Client& client, const Options& options,
+Result<std::vector<SheetEntry>> make_steps(Client& client, const PreviewOptions& options,
                                            const std::vector<PickedFile>& samples) {
   const auto count = static_cast<std::uint32_t>(samples.size());
   const Recipe whole = recipe_of(options.recipe);
@@ -232,7 +231,7 @@ Result<std::vector<SheetEntry>> make_steps(Client& client, const Options& option
                                                      .slots = 2,
                                                      .batch = count,
                                                      .recipe = whole,
-                                                     .slot_bytes = room_for(options, whole, count)}));
+                                                     .slot_bytes = room_for_samples(options, whole, count)}));
   std::vector<SheetEntry> before, entries(samples.size() * names.size());
   for (std::size_t i = 0; i < recipes.size(); ++i) {
     MILLRACE_TRY(const Batch batch, make(session, options, samples, recipes[i]));
@@ -250,7 +249,7 @@ Result<std::vector<SheetEntry>> make_steps(Client& client, const Options& option
   return entries;
 }
 
-int preview(Options& options) {
+int preview(PreviewOptions& options) {
   std::error_code missing;
   const fs::path named = fs::canonical(options.folder, missing);
   if (missing) return report(errno_error(options.folder, missing.value()));
@@ -279,31 +278,26 @@ int preview(Options& options) {
 
 }  // namespace
 
-void add_preview(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("preview", "Make a contact sheet of what a transform does to some images.");
-  command->add_option("folder", options->folder, "where the images are; or one image, which is sample 0")
-      ->required()
-      ->check(not_empty());
-  command->add_option("-n,--count", options->count, "how many, spread evenly over the folder")
-      ->check(whole_number(1, 400))
-      ->capture_default_str();
-  command->add_option("-o,--output", options->output, "the PNG file to write")
-      ->check(not_empty())
-      ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the crops and flips")->check(whole_number(0))->capture_default_str();
-  command->add_option("--epoch", options->epoch, "whose crops and flips, from 0")
-      ->check(whole_number(0))
-      ->capture_default_str();
-  command->add_option("--tile", options->tile, "side of each picture on the sheet, pixels")
-      ->check(whole_number(64, 1024))
-      ->capture_default_str();
-  command->add_flag("--each-step", options->each_step,
-                    "each --step alone, and erasing: left before it, right after it");
-  command->add_flag("--light", options->light, "on a light background");
-  add_recipe_options(*command, options->recipe);
-  add_connection_options(*command, options->connection);
-  command->footer(
+void add_preview(Command app, Chosen& chosen) {
+  auto options = std::make_shared<PreviewOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("preview", "Make a contact sheet of what a transform does to some images.");
+  command.option("folder", options->folder, "where the images are; or one image, which is sample 0")
+      .required()
+      .check(not_empty());
+  command.option("-n,--count", options->count, "how many, spread evenly over the folder")
+      .check(whole_number(1, 400))
+      .show_default();
+  command.option("-o,--output", options->output, "the PNG file to write").check(not_empty()).show_default();
+  command.option("--seed", options->seed, "of the crops and flips").check(whole_number(0)).show_default();
+  command.option("--epoch", options->epoch, "whose crops and flips, from 0").check(whole_number(0)).show_default();
+  command.option("--tile", options->tile, "side of each picture on the sheet, pixels")
+      .check(whole_number(64, 1024))
+      .show_default();
+  command.flag("--each-step", options->each_step, "each --step alone, and erasing: left before it, right after it");
+  command.flag("--light", options->light, "on a light background");
+  add_recipe_options(command, options->recipe);
+  add_connection_options(command, options->connection);
+  command.footer(
       "Left the original with the part that the transform takes, right what it made of it (normalisation undone).\n\n"
       "Examples:\n"
       "  millrace preview /data/train -o sheet.png\n"
@@ -313,15 +307,14 @@ void add_preview(CLI::App& app, Chosen& chosen) {
       "  millrace preview /data/train -n 4 --step rand_augment --step 'grayscale' --erase 0.5 --each-step\n"
       "  millrace preview /data/train -n 4 --view 'count: 2 crop { random_resized { min_scale: 0.4 } } resize { exact "
       "{ width: 224 height: 224 } }'");
-  command->callback([options, command, &chosen] {
-    require_fits(*command, options->recipe);
+  command.callback([options, command, &chosen] {
+    require_fits(command, options->recipe);
     if (options->recipe.preset == "none")
-      throw CLI::ValidationError("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
+      reject("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
     if (options->each_step && !options->recipe.views.empty())
-      throw CLI::ValidationError("--each-step",
-                                 "shows the steps of one recipe: without --view, give a view's steps as --step");
+      reject("--each-step", "shows the steps of one recipe: without --view, give a view's steps as --step");
     if (options->each_step && options->recipe.steps.empty() && !options->recipe.erase)
-      throw CLI::ValidationError("--each-step", "there is no step: name some with --step, or --erase");
+      reject("--each-step", "there is no step: name some with --step, or --erase");
     chosen = [options] { return preview(*options); };
   });
 }

@@ -85,6 +85,14 @@ std::string grouped(std::uint64_t number) {
   return digits;
 }
 
+std::string count_text(double figure) {
+  return grouped(static_cast<std::uint64_t>(std::max(0.0, figure)));
+}
+
+std::string bytes_text(double figure) {
+  return to_text(Bytes{static_cast<std::uint64_t>(std::max(0.0, figure))});
+}
+
 std::string progress_line(const ProgressState& state, const LineStyle& style) {
   const std::string right = figures(state);
   const int used = static_cast<int>(state.title.size() + right.size()) + 4;

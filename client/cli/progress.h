@@ -17,6 +17,9 @@ ProgressStyle progress_style(bool quiet_otherwise);
 std::string clock_text(std::chrono::seconds time);
 // "1,234,567".
 std::string grouped(std::uint64_t number);
+// Of a figure of the daemon's, one below 0 as 0: "1,234,567", and "1.2 MB".
+std::string count_text(double figure);
+std::string bytes_text(double figure);
 
 struct ProgressState {
   std::string title;            // "epoch 1/3"

@@ -1,10 +1,9 @@
 #include "client/cli/recipe_options.h"
 
-#include <CLI/CLI.hpp>
 #include <iterator>
 #include <map>
 
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "proto/rpc/recipe_message.h"
 #include "proto/rpc/step_message.h"
 
@@ -32,13 +31,16 @@ std::string name_of(const std::map<std::string, Value>& names, Value value) {
 
 // An option whose value is one of `names`.
 template <class Value>
-void add_choice(CLI::App& command, const char* flag, std::optional<Value>& to,
-                const std::map<std::string, Value>& names, const char* help) {
+void add_choice(Command command, const char* flag, std::optional<Value>& to, const std::map<std::string, Value>& names,
+                const char* help) {
   std::string choices;
   for (const auto& [name, value] : names) choices += (choices.empty() ? "" : "|") + name;
-  auto* option = command.add_option_function<std::string>(
-      flag, [&to, &names](const std::string& name) { to = names.at(CLI::detail::to_lower(name)); }, help);
-  option->check(CLI::IsMember(names, CLI::ignore_case).description(""))->type_name(choices)->group("Transform");
+  command
+      .option(
+          flag, [&to, &names](const std::string& name) { to = names.at(name); }, help)
+      .check(one_of(names, Letters::kAnyCase))
+      .type_name(choices)
+      .group("Transform");
 }
 
 std::uint32_t shorter_side_of(const RecipeOptions& options) {
@@ -67,32 +69,31 @@ Recipe preset_of(const RecipeOptions& options) {
 
 }  // namespace
 
-void add_recipe_options(CLI::App& command, RecipeOptions& options) {
+void add_recipe_options(Command command, RecipeOptions& options) {
   command
-      .add_option("--recipe", options.preset,
-                  "train: random resized crop and flip; evaluate: shorter side, then centre crop; thumbnail: the whole "
-                  "image, longer side; "
-                  "none: as it is")
-      ->check(CLI::IsMember({"train", "evaluate", "thumbnail", "none"}).description(""))
-      ->type_name("train|evaluate|thumbnail|none")
-      ->capture_default_str()
-      ->group("Transform");
+      .option("--recipe", options.preset,
+              "train: random resized crop and flip; evaluate: shorter side, then centre crop; thumbnail: the whole "
+              "image, longer side; "
+              "none: as it is")
+      .check(one_of({"train", "evaluate", "thumbnail", "none"}))
+      .type_name("train|evaluate|thumbnail|none")
+      .show_default()
+      .group("Transform");
+  command.option("--size", options.size, "side of the output, pixels; of thumbnail the longer one; none has no size")
+      .check(whole_number(1, 65535))
+      .show_default()
+      .group("Transform");
   command
-      .add_option("--size", options.size, "side of the output, pixels; of thumbnail the longer one; none has no size")
-      ->check(whole_number(1, 65535))
-      ->capture_default_str()
-      ->group("Transform");
+      .option("--resize", options.shorter_side,
+              "of evaluate alone: the shorter side before the crop (default: size x 256 / 224)")
+      .check(whole_number(1, 65535))
+      .group("Transform");
   command
-      .add_option("--resize", options.shorter_side,
-                  "of evaluate alone: the shorter side before the crop (default: size x 256 / 224)")
-      ->check(whole_number(1, 65535))
-      ->group("Transform");
-  command
-      .add_option("--longest", options.longest,
-                  "of evaluate alone: the longer side before the crop at most; long images get smaller, and those that "
-                  "are then smaller than the crop are bad samples (default: no bound)")
-      ->check(whole_number(1, 65535))
-      ->group("Transform");
+      .option("--longest", options.longest,
+              "of evaluate alone: the longer side before the crop at most; long images get smaller, and those that "
+              "are then smaller than the crop are bad samples (default: no bound)")
+      .check(whole_number(1, 65535))
+      .group("Transform");
   add_choice(command, "--filter", options.filter, kFilters,
              "resampling filter; none resamples nothing (default: bilinear)");
   add_choice(command, "--dtype", options.dtype, kDTypes,
@@ -100,43 +101,43 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
   add_choice(command, "--layout", options.layout, kLayouts,
              "axes (default: of train and evaluate nchw, of thumbnail and none nhwc)");
   add_choice(command, "--channels", options.channels, kChannels, "colour channels (default: rgb)");
-  command.add_option("--flip", options.flip, "probability of a horizontal flip (default: 0.5 for train, else 0)")
-      ->check(real_number(0.0, 1.0))
-      ->group("Transform");
+  command.option("--flip", options.flip, "probability of a horizontal flip (default: 0.5 for train, else 0)")
+      .check(real_number(0.0, 1.0))
+      .group("Transform");
   command
-      .add_option("--step", options.steps,
-                  "a step of augmentation, once for each, in their order: rand_augment, trivial_augment_wide, "
-                  "auto_augment, grayscale, invert, equalize, auto_contrast, vertical_flip; or with parameters, "
-                  "'rand_augment { operations: 3 magnitude: 7 } probability: 0.5', 'rotation { degrees { low: -10 "
-                  "high: 10 } }'")
-      ->allow_extra_args(false)
-      ->type_name("STEP")
-      ->group("Transform");
-  command.add_option("--erase", options.erase, "probability that a random rectangle is erased (default: 0)")
-      ->check(real_number(0.0, 1.0))
-      ->group("Transform");
+      .option("--step", options.steps,
+              "a step of augmentation, once for each, in their order: rand_augment, trivial_augment_wide, "
+              "auto_augment, grayscale, invert, equalize, auto_contrast, vertical_flip; or with parameters, "
+              "'rand_augment { operations: 3 magnitude: 7 } probability: 0.5', 'rotation { degrees { low: -10 "
+              "high: 10 } }'")
+      .one_value_each()
+      .type_name("STEP")
+      .group("Transform");
+  command.option("--erase", options.erase, "probability that a random rectangle is erased (default: 0)")
+      .check(real_number(0.0, 1.0))
+      .group("Transform");
   command
-      .add_option(
+      .option(
           "--view", options.views,
           "one of several images of each sample, instead of --recipe, once for each: 'count: 2 crop { random_resized "
           "{ min_scale: 0.4 } } resize { exact { width: 224 height: 224 } } flip_probability: 0.5 steps { "
           "color_jitter { brightness { low: 0.6 high: 1.4 } } }'; resize may be { shorter_side: 256 longest: 640 } or "
           "{ longer_side: 256 } as well, with pad { to { width: 256 height: 256 } } behind it; the error of a wrong "
           "name lists the right ones")
-      ->allow_extra_args(false)
-      ->type_name("VIEW")
-      ->group("Transform");
-  command.add_flag("--ignore-orientation", options.ignore_orientation, "the stored pixels, whatever EXIF says")
-      ->group("Transform");
+      .one_value_each()
+      .type_name("VIEW")
+      .group("Transform");
+  command.flag("--ignore-orientation", options.ignore_orientation, "the stored pixels, whatever EXIF says")
+      .group("Transform");
 }
 
-void require_fits(const CLI::App& command, const RecipeOptions& options) {
+void require_fits(Command command, const RecipeOptions& options) {
   const auto refuse = [&](const char* option, const std::string& why) {
-    if (command.count(option) > 0) throw CLI::ValidationError(option, why);
+    if (command.has(option)) reject(option, why);
   };
   for (const std::string& view : options.views) {
     if (const auto parsed = views_from_text(view); !parsed)
-      throw CLI::ValidationError("--view", "'" + view + "': " + parsed.error().message);
+      reject("--view", "'" + view + "': " + parsed.error().message);
   }
   for (const char* option :
        {"--recipe", "--size", "--resize", "--longest", "--filter", "--flip", "--step", "--erase"}) {
@@ -149,8 +150,7 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
     if (const auto parsed = step_from_text(step); !parsed) {
       const std::string& why = parsed.error().message;
       const bool is_unknown = why.find("Step has no field") != std::string::npos;
-      throw CLI::ValidationError(
-          "--step", "'" + step + "': " + (is_unknown ? "no step of that name; steps are " + step_names() : why));
+      reject("--step", "'" + step + "': " + (is_unknown ? "no step of that name; steps are " + step_names() : why));
     }
   }
   if (options.preset == "none") {

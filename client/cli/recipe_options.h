@@ -8,11 +8,9 @@
 
 #include "millrace/recipe.h"
 
-namespace CLI {
-class App;
-}
-
 namespace millrace::cli {
+
+class Command;
 
 struct RecipeOptions {
   std::string preset = "train";
@@ -31,10 +29,10 @@ struct RecipeOptions {
       views;  // as views_from_text() takes them; then the preset and what deviates from it are none
 };
 
-void add_recipe_options(CLI::App& command, RecipeOptions& options);
+void add_recipe_options(Command command, RecipeOptions& options);
 
-// For the command's callback. Throws CLI::ValidationError for an option that the chosen recipe does not have.
-void require_fits(const CLI::App& command, const RecipeOptions& options);
+// For the command's callback: reject()s an option that the chosen recipe does not have.
+void require_fits(Command command, const RecipeOptions& options);
 
 // REQUIRES: require_fits().
 Recipe recipe_of(const RecipeOptions& options);

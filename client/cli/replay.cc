@@ -1,6 +1,5 @@
 // millrace replay: the tensor of a ticket once more, to the bit. What a training run saw can be looked at later, elsewhere.
 #include <zlib.h>
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <memory>
 
 #include "client/cli/connection.h"
+#include "client/cli/options.h"
 #include "client/cli/png_file.h"
 #include "client/cli/to_pixels.h"
 #include "proto/base/printable.h"
@@ -23,7 +23,7 @@ constexpr std::uint64_t kLargestTicket = std::uint64_t{1} << 20;   // bytes
 constexpr std::uint64_t kLargestTensor = std::uint64_t{16} << 30;  // bytes
 constexpr std::uint64_t kBesideTensor = 4096;                      // bytes: more than a record and what aligns it
 
-struct Options {
+struct ReplayOptions {
   ConnectionOptions connection;
   std::string ticket;
   std::string file;  // instead of the ticket's path
@@ -52,7 +52,7 @@ Result<TensorTicket> read_ticket(const std::string& path) {
 }
 
 // Room for the tensor: by the recipe, or by the shape that the ticket tells.
-Result<Bytes> room_for(const TensorTicket& ticket) {
+Result<Bytes> room_for_tensor(const TensorTicket& ticket) {
   if (const std::optional<Bytes> fixed = slot_bytes_for(ticket.recipe, 1)) return *fixed;
   std::uint64_t bytes = dtype_bytes(ticket.recipe.dtype).count;
   for (const std::uint64_t side : ticket.shape) {
@@ -82,7 +82,7 @@ std::uint32_t crc_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-int replayed(const Options& options, const TensorTicket& ticket, const TensorView& tensor) {
+int replayed(const ReplayOptions& options, const TensorTicket& ticket, const TensorView& tensor) {
   const bool has_views = ticket.view < tensor.views().size();
   const Recipe& recipe = views_of(ticket.recipe)[ticket.view];
   const std::span<const std::byte> bytes = has_views ? tensor.views()[ticket.view].data : tensor.pixels(0);
@@ -106,13 +106,13 @@ int replayed(const Options& options, const TensorTicket& ticket, const TensorVie
                              "the ticket was made"});
 }
 
-int replay(Options options) {
+int replay(ReplayOptions options) {
   const Result<TensorTicket> ticket = read_ticket(options.ticket);
   if (!ticket) return report(ticket.error());
   if (options.file.empty()) options.file = ticket->path;
   if (!options.picture.empty() && ticket->recipe.patches)
     return report(Error{Code::kInvalid, "--output: this tensor is patches, no picture: use --raw"});
-  const Result<Bytes> room = room_for(*ticket);
+  const Result<Bytes> room = room_for_tensor(*ticket);
   if (!room) return report(room.error());
   auto connection = open_connection(options.connection, {parent_of(options.file)});
   if (!connection) return report(connection.error());
@@ -131,24 +131,24 @@ int replay(Options options) {
 
 }  // namespace
 
-void add_replay(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command =
-      app.add_subcommand("replay", "Make the tensor of a ticket again, to the bit, and say whether it is the same.");
-  command->add_option("ticket", options->ticket, "a file that Batch.ticket(i).save(FILE) of the Python package wrote")
-      ->required()
-      ->check(CLI::ExistingFile);
-  command->add_option("--file", options->file, "the image, where it is elsewhere than the ticket says");
-  command->add_option("-o,--output", options->picture, "write it as a PNG file, normalisation undone");
-  command->add_option("--raw", options->raw, "write the tensor's bytes");
-  add_connection_options(*command, options->connection);
-  command->footer(
+void add_replay(Command app, Chosen& chosen) {
+  auto options = std::make_shared<ReplayOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command =
+      app.subcommand("replay", "Make the tensor of a ticket again, to the bit, and say whether it is the same.");
+  command.option("ticket", options->ticket, "a file that Batch.ticket(i).save(FILE) of the Python package wrote")
+      .required()
+      .check(existing_file());
+  command.option("--file", options->file, "the image, where it is elsewhere than the ticket says");
+  command.option("-o,--output", options->picture, "write it as a PNG file, normalisation undone");
+  command.option("--raw", options->raw, "write the tensor's bytes");
+  add_connection_options(command, options->connection);
+  command.footer(
       "A ticket has the file's path, the recipe, and what its random choices were drawn from; a few hundred bytes of "
       "text.\n\n"
       "Examples:\n"
       "  millrace replay 17.ticket -o 17.png\n"
       "  millrace replay --private --file ~/copy/n0153.JPEG 17.ticket --raw 17.bin");
-  command->callback([options, &chosen] { chosen = [options] { return replay(*options); }; });
+  command.callback([options, &chosen] { chosen = [options] { return replay(*options); }; });
 }
 
 }  // namespace millrace::cli

@@ -1,7 +1,6 @@
 // millrace run: a folder through a transform, with figures. What it makes is looked at and given back: a test of the
 // way there.
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <map>
@@ -13,7 +12,7 @@
 #include "client/cli/folder.h"
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/position_file.h"
 #include "client/cli/progress.h"
 #include "client/cli/recipe_options.h"
@@ -37,7 +36,7 @@ const std::map<std::string, Fidelity> kFidelity{{"exact", Fidelity::kExact}, {"f
 const std::map<std::string, OnError> kOnError{
     {"skip", OnError::kSkip}, {"fail", OnError::kFail}, {"zero", OnError::kZero}, {"substitute", OnError::kSubstitute}};
 
-struct Options {
+struct RunOptions {
   ConnectionOptions connection;
   RecipeOptions recipe;
   std::string dataset;
@@ -61,7 +60,7 @@ struct Options {
 // A run under way. Thread-bound(its owner).
 class Run {
  public:
-  explicit Run(const Options& options) : options_(options), progress_(progress_style(options.json)) {}
+  explicit Run(const RunOptions& options) : options_(options), progress_(progress_style(options.json)) {}
 
   Result<void> run(Client& client);
   const RunReport& report() const { return report_; }
@@ -80,7 +79,7 @@ class Run {
   void show(std::uint64_t epoch);
   void say_done();
 
-  const Options& options_;
+  const RunOptions& options_;
   Progress progress_;
   RunReport report_;
   Clock::time_point began_ = Clock::now();
@@ -90,7 +89,7 @@ class Run {
   bool nothing_left_ = false;
 };
 
-std::optional<Bytes> slot_bytes_of(const Options& options, const Recipe& recipe) {
+std::optional<Bytes> slot_bytes_of(const RunOptions& options, const Recipe& recipe) {
   if (options.slot_bytes != 0) return Bytes{options.slot_bytes};
   const auto* longer = std::get_if<LongerSide>(&recipe.resize);
   if (longer == nullptr) return slot_bytes_for(recipe, options.batch);
@@ -235,7 +234,7 @@ void Run::show(std::uint64_t epoch) {
                     .elapsed = elapsed()});
 }
 
-int run(Options& options) {
+int run_dataset(RunOptions& options) {
   const Result<std::string> folder = canonical_folder("--dataset", options.dataset);
   if (!folder) return report(folder.error());
   options.dataset = *folder;
@@ -259,112 +258,108 @@ int run(Options& options) {
   return run.report().images() > 0 || run.nothing_left() ? static_cast<int>(kFine) : report_nothing(run.report().bad());
 }
 
-void add_order_options(CLI::App& command, Options& options) {
+void add_order_options(Command command, RunOptions& options) {
   EpochOptions& order = options.order;
-  command.add_option("--epochs", options.epochs, "how often through the folder")
-      ->check(whole_number(1))
-      ->capture_default_str()
-      ->group("Order");
-  command.add_flag("--shuffle", order.shuffle, "in a random order that --seed and the epoch decide")->group("Order");
-  command.add_option("--seed", order.seed, "of the order, crops and flips, as far as they are random")
-      ->check(whole_number(0))
-      ->capture_default_str()
-      ->group("Order");
-  command.add_option("--batch", options.batch, "images in a batch")
-      ->check(whole_number(1, 65536))
-      ->capture_default_str()
-      ->group("Order");
-  command.add_flag("--drop-last", order.drop_last, "leave out the last batch if it is not full")->group("Order");
-  command.add_option("--rank", order.rank, "this process's share of the folder, from 0; below --world-size")
-      ->check(whole_number(0, (1U << 20) - 1))
-      ->capture_default_str()
-      ->group("Order");
-  command.add_option("--world-size", order.world_size, "in how many shares it is cut")
-      ->check(whole_number(1, 1U << 20))
-      ->capture_default_str()
-      ->group("Order");
+  command.option("--epochs", options.epochs, "how often through the folder")
+      .check(whole_number(1))
+      .show_default()
+      .group("Order");
+  command.flag("--shuffle", order.shuffle, "in a random order that --seed and the epoch decide").group("Order");
+  command.option("--seed", order.seed, "of the order, crops and flips, as far as they are random")
+      .check(whole_number(0))
+      .show_default()
+      .group("Order");
+  command.option("--batch", options.batch, "images in a batch")
+      .check(whole_number(1, 65536))
+      .show_default()
+      .group("Order");
+  command.flag("--drop-last", order.drop_last, "leave out the last batch if it is not full").group("Order");
+  command.option("--rank", order.rank, "this process's share of the folder, from 0; below --world-size")
+      .check(whole_number(0, (1U << 20) - 1))
+      .show_default()
+      .group("Order");
+  command.option("--world-size", order.world_size, "in how many shares it is cut")
+      .check(whole_number(1, 1U << 20))
+      .show_default()
+      .group("Order");
   command
-      .add_option("--limit", options.limit,
-                  "stop an epoch after so many images, rounded up to whole batches; with --position the run ends "
-                  "there, and the "
-                  "next goes on after them")
-      ->check(whole_number(1))
-      ->group("Order");
-  command
-      .add_option("--position", options.position, "keep the position in this file, and resume from it if it is there")
-      ->check(not_empty())
-      ->group("Order");
+      .option("--limit", options.limit,
+              "stop an epoch after so many images, rounded up to whole batches; with --position the run ends "
+              "there, and the "
+              "next goes on after them")
+      .check(whole_number(1))
+      .group("Order");
+  command.option("--position", options.position, "keep the position in this file, and resume from it if it is there")
+      .check(not_empty())
+      .group("Order");
 }
 
-// What only all options together show. Throws CLI::ValidationError.
-void require_whole(const CLI::App& command, const Options& options) {
+// What only all options together show. May reject().
+void require_whole(Command command, const RunOptions& options) {
   require_fits(command, options.recipe);
   require_agree(options.extensions);
   if (!slot_bytes_of(options, recipe_of(options.recipe)))
-    throw CLI::ValidationError(
+    reject(
         options.recipe.views.empty() ? "--slot-bytes" : "--view",
         options.recipe.views.empty()
             ? "--recipe " + options.recipe.preset + " leaves the size open: say how large a batch may be"
             : "one of them leaves the size open, and each view has one: give it resize { exact }, centre_crop or pad { "
               "to }");
   if (options.order.rank >= options.order.world_size)
-    throw CLI::ValidationError("--rank", "must be below --world-size, which is " +
-                                             std::to_string(options.order.world_size) + ", is " +
-                                             std::to_string(options.order.rank));
+    reject("--rank", "must be below --world-size, which is " + std::to_string(options.order.world_size) + ", is " +
+                         std::to_string(options.order.rank));
   if (options.cache_at_once && options.cache == "off")
-    throw CLI::ValidationError("--cache-at-once", "--cache off keeps nothing: leave one of the two out");
+    reject("--cache-at-once", "--cache off keeps nothing: leave one of the two out");
 }
 
 }  // namespace
 
-void add_run(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("run", "Send a folder of images through a transform and say how it went.");
-  command->add_option("--dataset", options->dataset, "the folder; folders in it are the classes")
-      ->required()
-      ->check(not_empty());
+void add_run(Command app, Chosen& chosen) {
+  auto options = std::make_shared<RunOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("run", "Send a folder of images through a transform and say how it went.");
+  command.option("--dataset", options->dataset, "the folder; folders in it are the classes")
+      .required()
+      .check(not_empty());
   command
-      ->add_option("--on-error", options->on_error,
-                   "what becomes of a bad sample: skip, zero, substitute, or fail the run (default: substitute with "
-                   "--shuffle, else skip, as long as bad ones are the exception)")
-      ->check(CLI::IsMember(kOnError).description(""))
-      ->type_name("skip|fail|zero|substitute");
-  command->add_option("--fidelity", options->fidelity, "Pillow's pixels bit by bit, or nearly those in less time")
-      ->check(CLI::IsMember(kFidelity).description(""))
-      ->type_name("exact|fast")
-      ->capture_default_str();
+      .option("--on-error", options->on_error,
+              "what becomes of a bad sample: skip, zero, substitute, or fail the run (default: substitute with "
+              "--shuffle, else skip, as long as bad ones are the exception)")
+      .check(one_of(kOnError))
+      .type_name("skip|fail|zero|substitute");
+  command.option("--fidelity", options->fidelity, "Pillow's pixels bit by bit, or nearly those in less time")
+      .check(one_of(kFidelity))
+      .type_name("exact|fast")
+      .show_default();
   command
-      ->add_option("--cache", options->cache,
-                   "the most that the daemon keeps of the images, each with those before; with --fidelity exact pixels "
-                   "are the same whatever is kept")
-      ->check(CLI::IsMember(kCacheUse).description(""))
-      ->type_name("off|index|packed|tensors")
-      ->capture_default_str();
-  command->add_flag("--cache-at-once", options->cache_at_once,
-                    "keep it from the first touch on, though that makes the first epoch slower; not with --cache off");
-  add_extension_option(*command, options->extensions);
-  command->add_flag("--json", options->json, "print one JSON object at the end");
-  command->add_option("--slots", options->slots, "batches that may be finished or under way at once")
-      ->check(whole_number(1, 256))
-      ->capture_default_str();
+      .option("--cache", options->cache,
+              "the most that the daemon keeps of the images, each with those before; with --fidelity exact pixels "
+              "are the same whatever is kept")
+      .check(one_of(kCacheUse))
+      .type_name("off|index|packed|tensors")
+      .show_default();
+  command.flag("--cache-at-once", options->cache_at_once,
+               "keep it from the first touch on, though that makes the first epoch slower; not with --cache off");
+  add_extension_option(command, options->extensions);
+  command.flag("--json", options->json, "print one JSON object at the end");
+  command.option("--slots", options->slots, "batches that may be finished or under way at once")
+      .check(whole_number(1, 256))
+      .show_default();
   command
-      ->add_option("--slot-bytes", options->slot_bytes,
-                   "room for one batch (default: computed where the transform fixes the size)")
-      ->transform(positive_size());
-  command->add_option("--backend", options->backend, "pin to this backend (default: the daemon places)")
-      ->check(not_empty());
+      .option("--slot-bytes", options->slot_bytes,
+              "room for one batch (default: computed where the transform fixes the size)")
+      .check(positive_size());
+  command.option("--backend", options->backend, "pin to this backend (default: the daemon places)").check(not_empty());
   command
-      ->add_option(
-          "--memory", options->memory,
-          "where finished tensors lie: host, or in the memory of a GPU that `millrace devices` names; they come "
-          "there whatever backend makes them")
-      ->check(not_empty())
-      ->type_name("host|GPU")
-      ->capture_default_str();
-  add_recipe_options(*command, options->recipe);
-  add_order_options(*command, *options);
-  add_connection_options(*command, options->connection);
-  command->footer(
+      .option("--memory", options->memory,
+              "where finished tensors lie: host, or in the memory of a GPU that `millrace devices` names; they come "
+              "there whatever backend makes them")
+      .check(not_empty())
+      .type_name("host|GPU")
+      .show_default();
+  add_recipe_options(command, options->recipe);
+  add_order_options(command, *options);
+  add_connection_options(command, options->connection);
+  command.footer(
       "Bad samples go to stderr with path and reason: the first 20 of a reason in full, at most 100 in all, the others "
       "as a count. They do not change the exit code unless --on-error is fail, or is left out and a batch has no good "
       "sample or more than one sample in 20 is bad after at least 1,000 (a wrong folder or a disk that is not mounted "
@@ -379,9 +374,9 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "  millrace run --dataset /data/train --shuffle --epochs 3\n"
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"
       "  millrace run --dataset /data/train --shuffle --position run.pos    Ctrl-C, and again: goes on where it was");
-  command->callback([options, command, &chosen] {
-    require_whole(*command, *options);
-    chosen = [options] { return run(*options); };
+  command.callback([options, command, &chosen] {
+    require_whole(command, *options);
+    chosen = [options] { return run_dataset(*options); };
   });
 }
 

@@ -1,6 +1,5 @@
 // millrace stats: what the daemon has done and holds, once or again and again.
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -10,7 +9,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/stats_text.h"
 #include "proto/base/printable.h"
@@ -18,14 +17,14 @@
 namespace millrace::cli {
 namespace {
 
-struct Options {
+struct StatsOptions {
   ConnectionOptions connection;
   std::optional<double> watch;  // seconds between looks
   bool all = false;
   bool json = false;
 };
 
-void print(const Look& look, const std::optional<Look>& before, Figures figures) {
+void print_look(const Look& look, const std::optional<Look>& before, Figures figures) {
   const Statistics& statistics = look.statistics;
   std::printf("millraced %s, pid %d, up %s\n\n%s%s", printable(statistics.daemon_version).c_str(), statistics.pid,
               clock_text(std::chrono::duration_cast<std::chrono::seconds>(statistics.uptime)).c_str(),
@@ -61,7 +60,7 @@ void print_histograms(const Statistics& statistics, Json& json) {
   json.end_object();
 }
 
-void print_json(const Statistics& statistics) {
+void print_look_json(const Statistics& statistics) {
   Json json;
   json.begin_object()
       .member("version", statistics.daemon_version)
@@ -88,7 +87,7 @@ void print_json(const Statistics& statistics) {
   std::printf("%s\n", json.end_array().end_object().text().c_str());
 }
 
-int stats(const Options& options) {
+int stats(const StatsOptions& options) {
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
   const bool redraw = options.watch && !options.json && ::isatty(STDOUT_FILENO) != 0;
@@ -99,7 +98,8 @@ int stats(const Options& options) {
     if (!statistics) return report(statistics.error());
     Look look{*std::move(statistics), std::chrono::steady_clock::now()};
     if (redraw) std::fputs("\x1b[H\x1b[2J", stdout);
-    options.json ? print_json(look.statistics) : print(look, before, options.all ? Figures::kAll : Figures::kNotZero);
+    options.json ? print_look_json(look.statistics)
+                 : print_look(look, before, options.all ? Figures::kAll : Figures::kNotZero);
     if (!options.watch) return kFine;
     if (!redraw && !options.json) std::puts("");
     std::fflush(stdout);
@@ -111,22 +111,20 @@ int stats(const Options& options) {
 
 }  // namespace
 
-void add_stats(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("stats", "What has the daemon done, and what does it hold?");
-  command
-      ->add_option("--watch", options->watch, "look again every so many SECONDS (default: 2), with rates, until Ctrl-C")
-      ->expected(0, 1)
-      ->default_str("2")
-      ->check(real_number(0.1, 86400.0))
-      ->type_name("[SECONDS]");
-  command->add_flag("--all", options->all, "figures that are 0, too");
-  command->add_flag("--json", options->json, "print one JSON object a look, with all figures");
-  add_connection_options(*command, options->connection);
-  command->footer(
+void add_stats(Command app, Chosen& chosen) {
+  auto options = std::make_shared<StatsOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("stats", "What has the daemon done, and what does it hold?");
+  command.option("--watch", options->watch, "look again every so many SECONDS (default: 2), with rates, until Ctrl-C")
+      .optional_value("2")
+      .check(real_number(0.1, 86400.0))
+      .type_name("[SECONDS]");
+  command.flag("--all", options->all, "figures that are 0, too");
+  command.flag("--json", options->json, "print one JSON object a look, with all figures");
+  add_connection_options(command, options->connection);
+  command.footer(
       "Examples:\n  millrace stats\n  millrace stats --watch\n  millrace stats --json | jq "
       ".metrics.millrace_samples_total");
-  command->callback([options, &chosen] { chosen = [options] { return stats(*options); }; });
+  command.callback([options, &chosen] { chosen = [options] { return stats(*options); }; });
 }
 
 }  // namespace millrace::cli

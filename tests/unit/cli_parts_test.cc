@@ -16,6 +16,7 @@
 #include "client/cli/font.h"
 #include "client/cli/help_format.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/png_file.h"
 #include "client/cli/position_file.h"
 #include "client/cli/progress.h"

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <sys/file.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +21,7 @@
 #include "client/cli/convert/tree.h"
 #include "client/cli/folder.h"
 #include "client/cli/interrupt.h"
-#include "client/cli/numbers.h"
+#include "client/cli/options.h"
 #include "proto/base/mutex.h"
 #include "proto/base/printable.h"
 
@@ -34,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 
 const std::map<std::string, ConvertTo> kTo{{"packed", ConvertTo::kPacked}, {"jpeg", ConvertTo::kJpeg}};
 
-struct Options {
+struct ConvertOptions {
   std::string to = "packed", from, into;
   std::uint32_t jobs = 0;  // 0: one a processor
   bool delete_converted = false;
@@ -42,7 +41,7 @@ struct Options {
   bool verbose = false;  // names all copied files
 };
 
-constexpr const char* kFooter =
+constexpr const char* kConvertFooter =
     "A packed file (.mrp) holds a JPEG file's coefficients without loss, so that the daemon decodes it several times "
     "as "
     "fast from the first epoch on, and all else of the JPEG file, so that --to jpeg gives the very same bytes. Each "
@@ -132,7 +131,7 @@ class Work {
 // A conversion under way. Thread-bound(its owner).
 class Conversion {
  public:
-  Conversion(const Options& options, const ConvertPlan& plan)
+  Conversion(const ConvertOptions& options, const ConvertPlan& plan)
       : options_(options),
         plan_(plan),
         progress_(progress_style(options.json)),
@@ -202,7 +201,7 @@ class Conversion {
                       .elapsed = elapsed()});
   }
 
-  const Options& options_;
+  const ConvertOptions& options_;
   const ConvertPlan& plan_;
   Progress progress_;
   ConvertReport report_;
@@ -223,7 +222,7 @@ Result<std::string> folder_to_fill(const std::string& from, const std::string& i
   return canonical_folder("", into);
 }
 
-int run(const Options& options) {
+int convert(const ConvertOptions& options) {
   const Result<std::string> from = canonical_folder("", options.from);
   if (!from) return std::fprintf(stderr, "millrace: %s\n", printable(from.error().message).c_str()), kFailed;
   const Result<std::string> into = folder_to_fill(*from, options.into);
@@ -245,27 +244,24 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_convert(CLI::App& app, Chosen& chosen) {
-  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
-  CLI::App* command = app.add_subcommand("convert", "A folder of JPEG files as packed files, and back.");
-  command->add_option("--to", options->to, "what files are to become")
-      ->required()
-      ->check(CLI::IsMember(kTo).description(""))
-      ->type_name("packed|jpeg");
-  command->add_option("folder", options->from, "the folder with the files")->required()->check(not_empty());
-  command->add_option("out", options->into, "the folder to fill; made if it is not there")
-      ->required()
-      ->check(not_empty());
-  command->add_option("--jobs", options->jobs, "files at a time (default: one a processor)")
-      ->check(whole_number(1, 1024));
-  command->add_flag(
+void add_convert(Command app, Chosen& chosen) {
+  auto options = std::make_shared<ConvertOptions>();  // shared with the callbacks that CLI11 copies
+  const Command command = app.subcommand("convert", "A folder of JPEG files as packed files, and back.");
+  command.option("--to", options->to, "what files are to become")
+      .required()
+      .check(one_of(kTo))
+      .type_name("packed|jpeg");
+  command.option("folder", options->from, "the folder with the files").required().check(not_empty());
+  command.option("out", options->into, "the folder to fill; made if it is not there").required().check(not_empty());
+  command.option("--jobs", options->jobs, "files at a time (default: one a processor)").check(whole_number(1, 1024));
+  command.flag(
       "--delete", options->delete_converted,
       "delete each source once what became of it, or its copy, was read back and compared, and folders that are empty "
       "then");
-  command->add_flag("--verbose", options->verbose, "name all files that were copied, not ten of each reason");
-  command->add_flag("--json", options->json, "print one JSON object at the end");
-  command->footer(kFooter);
-  command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  command.flag("--verbose", options->verbose, "name all files that were copied, not ten of each reason");
+  command.flag("--json", options->json, "print one JSON object at the end");
+  command.footer(kConvertFooter);
+  command.callback([options, &chosen] { chosen = [options] { return convert(*options); }; });
 }
 
 }  // namespace millrace::cli
