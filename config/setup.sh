@@ -24,6 +24,7 @@ test_packages=(catch2 libbenchmark-dev libavif-bin python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
+long_packages=(debootstrap)  # what `test --all` needs further: other distributions
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
 usage() {
@@ -32,13 +33,15 @@ usage: $me COMMAND [ARGUMENTS]
 
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
                     the training recipe; a contact sheet to look at, the throughput, and what the cache brought
-  test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
+  test [--preset P] [--offline | --frameworks] [--long] [CTEST ARGUMENTS]
                     deps and build, then every test; for example: $me test -L unit, or $me test -LE golden. With -R NAME, which
                     chooses tests by name, only what those tests need is built.
                     Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch, JAX and Ray, whose packages
-                    are 3 GB to fetch and 5 GB on the disk
+                    are 3 GB to fetch and 5 GB on the disk. --long: also the tests labelled long; tests/README.md lists them
+  test --all        the long run, some hours: every test with every preset that checks something of its own, soaks of ten minutes, a minute
+                    for each fuzz target, packages, and wheels on other distributions
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
   bench --python [--json] [--only client,throughput,dataloader,augmented,one_image,in_place,processors,transformers,ray,steady,import] [--data FOLDER]
@@ -64,7 +67,7 @@ usage: $me COMMAND [ARGUMENTS]
                     deps and build, with kernels for NVIDIA's GPUs, then Python wheels in build/wheels: millrace, which is pure Python, and
                     millrace-daemon with the programs and the libraries that they need; says for which platforms. --programs: of
                     programs that are built already, here or elsewhere on this Debian
-  deps [--dry-run] [--cuda] [build|test|check|package|wheels|peers]...
+  deps [--dry-run] [--cuda] [build|test|check|package|wheels|long|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set build's, test's and check's.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found. Running
                     GPU kernels takes none of that: only NVIDIA's driver
@@ -127,6 +130,7 @@ packages_of() {  # SET
     peers) printf '%s\n' "${peers_packages[@]}" ;;
     package) printf '%s\n' "${package_packages[@]}" ;;
     wheels) printf '%s\n' "${wheels_packages[@]}" ;;
+    long) printf '%s\n' "${long_packages[@]}" ;;
     *) misused "deps: no set of packages is called $1" ;;
   esac
 }
@@ -266,7 +270,7 @@ find_test_data() {
 environments=  # the process that makes them
 
 run_tests() {
-  local preset=release packages=python options=() began status=0
+  local preset=release packages=python long=no options=() chosen=() began status=0
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -276,6 +280,7 @@ run_tests() {
         ;;
       --offline) packages=nothing; shift ;;
       --frameworks) packages=frameworks; shift ;;
+      --long) long=yes; shift ;;
       *) break ;;
     esac
   done
@@ -295,7 +300,8 @@ run_tests() {
   fi
   [ $packages != frameworks ] || options+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${options[@]}"
-  compile_for_tests "$preset" "$@"
+  if [ $long = no ]; then mapfile -t chosen < <(without_long "$@"); else chosen=("$@"); fi
+  compile_for_tests "$preset" "${chosen[@]}"
   if [ -n "$environments" ]; then
     began=$SECONDS
     wait "$environments" || die "what the tests need from PyPI cannot be set up; $me test --offline goes without it"
@@ -306,17 +312,37 @@ run_tests() {
   say "testing; some checks need a folder of test images in MILLRACE_TEST_DATA (now: ${MILLRACE_TEST_DATA:-none})"
   cd "$top"
   began=$SECONDS
-  list_after "$preset" ctest --preset "$preset" --no-tests=error -j 2 "$@" || status=$?
+  list_after "$preset" ctest --preset "$preset" --no-tests=error -j "$(jobs_for_tests)" "${chosen[@]}" || status=$?
   clocked testing $((SECONDS - began))
   return $status
 }
 
-# Everything; where tests are chosen by their names (-R), what those need.
+# Tests wait for each other's processes and for the disk more than they compute.
+jobs_for_tests() { echo $(($(nproc) * 3 / 2 + 1)); }
+
+# ctest leaves out what matches all of several -LE, so that one has to name both.
+without_long() {  # CTEST ARGUMENTS...: the same, one a line, that leave out the label `long` as well
+  local left_out='^long$' arguments=()
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -LE | --label-exclude)
+        [ $# -ge 2 ] || misused "$1 needs a regular expression"
+        left_out+="|$2"
+        shift
+        ;;
+      *) arguments+=("$1") ;;
+    esac
+    shift
+  done
+  printf '%s\n' "${arguments[@]}" -LE "$left_out"
+}
+
+# Everything; where tests are chosen by their names or labels, what those need.
 compile_for_tests() {  # PRESET CTEST ARGUMENTS...
   local preset=$1 chosen targets=()
   shift
   case " $* " in
-    *" -R "* | *" --tests-regex "*)
+    *" -R "* | *" --tests-regex "* | *" -L "* | *" --label-regex "*)
       chosen=$(cd "$top" && ctest --preset "$preset" --show-only=json-v1 "$@" | python3 tests/support/needed_targets.py "build/$preset") ||
         die "ctest cannot say which tests that chooses: $*"
       [ -n "$chosen" ] || return 0  # tests of the checkout, of which nothing is built
@@ -341,6 +367,8 @@ list_after() {  # PRESET CTEST...
 
 # shellcheck source=config/build.sh
 . "$top/config/build.sh"
+# shellcheck source=config/long_run.sh
+. "$top/config/long_run.sh"
 # shellcheck source=config/bench.sh
 . "$top/config/bench.sh"
 # shellcheck source=config/wheels.sh
@@ -354,7 +382,7 @@ case $command in
   package) package "$@" ;;
   wheels) wheels "$@" ;;
   demo) demo "$@" ;;
-  test) run_tests "$@" ;;
+  test) if [ "${1:-}" = --all ]; then long_run "${@:2}"; else run_tests "$@"; fi ;;
   bench) bench "$@" ;;
   help | -h | --help) usage ;;
   *) misused "no command is called $command" ;;

@@ -57,16 +57,31 @@ function(millrace_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [TIMEOUT seconds] [OPTIMISED]): a Catch2 program that ctest runs as one
-# test. Its own sources are compiled without optimisation, which takes half the time, unless they compute much themselves.
-# ThreadSanitizer gets no test labelled `single-threaded`: there would be no target of that name.
+# millrace_is_tested(RESULT UNDER): whether this build has tests that are for the sanitizer UNDER: `address`, `thread`, `none`, or empty for both.
+# A build without sanitizers has all tests. tests/README.md says which test is for which, and why.
+function(millrace_is_tested result under)
+  if(NOT MILLRACE_SANITIZE OR under STREQUAL "" OR MILLRACE_SANITIZE MATCHES "${under}")
+    set(${result} ON PARENT_SCOPE)
+  else()
+    set(${result} OFF PARENT_SCOPE)
+  endif()
+endfunction()
+
+# millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds] [OPTIMISED]): a
+# Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is what it takes in a release build, where that is over
+# ten seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
+# A test's own sources are compiled without optimisation, which takes half the time, unless they compute much themselves, and several at once.
 function(millrace_test name)
-  cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
-  if(MILLRACE_SANITIZE STREQUAL "thread" AND "single-threaded" IN_LIST ARG_LABELS)
+  cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
+  millrace_is_tested(is_tested "${ARG_UNDER}")
+  if(NOT is_tested)
     return()
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 900)
+  endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 1)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE millrace_options Catch2::Catch2WithMain millrace_test_skip ${ARG_DEPENDS})
@@ -74,7 +89,11 @@ function(millrace_test name)
   if(NOT ARG_OPTIMISED)
     target_compile_options(${name} PRIVATE -O0)
   endif()
+  if(ARG_NEEDS)
+    add_dependencies(${name} ${ARG_NEEDS})
+  endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} REQUIRED_FILES $<TARGET_FILE:${name}>
-    ENVIRONMENT "MILLRACE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;MILLRACE_TESTS_DIR=${PROJECT_BINARY_DIR}/tests;XDG_STATE_HOME=/dev/null")
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} REQUIRED_FILES $<TARGET_FILE:${name}>
+    ENVIRONMENT "${MILLRACE_TEST_ENVIRONMENT}")
 endfunction()
+set(MILLRACE_TEST_ENVIRONMENT "MILLRACE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;MILLRACE_TESTS_DIR=${PROJECT_BINARY_DIR}/tests;XDG_STATE_HOME=/dev/null")

@@ -13,7 +13,7 @@ using kernels::raster::PnmRows;
 constexpr int kRowsBetweenLooks = 64;  // at the clock
 
 // Header, and that all rows are there.
-Result<PnmHeader> open(FileBytes file, const DecodeRequest& request) {
+Result<PnmHeader> open_pnm(FileBytes file, const DecodeRequest& request) {
   PnmHeader header;
   if (!kernels::raster::is_pnm(file)) return Error{Code::kInvalid, "no PNM file"};
   const std::string wrong = kernels::raster::read_pnm_header(file, header);
@@ -34,7 +34,7 @@ bool has_slack(FileBytes file, const kernels::U8View& box) {
 
 Result<kernels::U8View> decode_pnm(const DecodeRequest& request, PixelBuffer& buffer) {
   const FileBytes file = file_of(request);
-  MILLRACE_TRY(const PnmHeader header, open(file, request));
+  MILLRACE_TRY(const PnmHeader header, open_pnm(file, request));
   const auto pitch = static_cast<std::ptrdiff_t>(header.row_bytes());
   const std::uint8_t* const first = file.data() + header.data_at;
   const kernels::Box& box = request.box;

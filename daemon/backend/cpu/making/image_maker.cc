@@ -220,7 +220,7 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Output& to,
                                 {workspace.libraries(), workspace.planes(), arithmetic, workspace.decoded()});
 }
 
-std::chrono::microseconds since(Clock::time_point begun) {
+std::chrono::microseconds time_since(Clock::time_point begun) {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
 }
 
@@ -236,7 +236,7 @@ Result<void> make_picture(const SampleTask& task, const Output& output, Clock::t
   if (by_us) {
     if (const auto fused = make_fused(task, output, deadline, workspace, fidelity, packed)) {
       outcome.transform = fused->transform;
-      outcome.decode = std::max(since(begun) - fused->transform, std::chrono::microseconds{0});
+      outcome.decode = std::max(time_since(begun) - fused->transform, std::chrono::microseconds{0});
       workspace.trim(0);
       return fused->made;
     }
@@ -245,11 +245,11 @@ Result<void> make_picture(const SampleTask& task, const Output& output, Clock::t
   const Result<kernels::U8View> part = decode_upright(
       task, needed, deadline, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed, recipe.indices);
   const Clock::time_point decoded = Clock::now();
-  outcome.decode = since(begun);
+  outcome.decode = time_since(begun);
   if (!part) return part.error();
   if (decoded > deadline) return deadline_error();
   const bool complete = resample_and_store(task.geometry, output, *part, needed, workspace, fidelity);
-  outcome.transform = since(decoded);
+  outcome.transform = time_since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
   if (!complete) return deadline_error();
   return {};
@@ -309,7 +309,7 @@ Result<void> make_with_steps(const SampleTask& task, const Output& output, Clock
     made = Clock::now();
     return picture;
   });
-  outcome.transform += since(made);
+  outcome.transform += time_since(made);
   workspace.steps().trim();
   return done;
 }
@@ -351,7 +351,7 @@ Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::tim
   const Result<kernels::U8View> part =
       decode_upright(task, needed, deadline, workspace, JpegTurn::kAny, packed, recipe.indices);
   const Clock::time_point decoded = Clock::now();
-  outcome.decode = since(begun);
+  outcome.decode = time_since(begun);
   if (!part) return part.error();
   Result<void> done;
   for (std::size_t i = 0; i < recipes.size() && done; ++i) {
@@ -359,7 +359,7 @@ Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::tim
                ? Result<void>(deadline_error())
                : make_view(geometries[i], {recipes[i], task.out_of_view(i).view()}, *part, needed, workspace, fidelity);
   }
-  outcome.transform = since(decoded);
+  outcome.transform = time_since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
   workspace.steps().trim();
   return done;
@@ -383,7 +383,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   if (!recipe.erasing) return {};
   const Clock::time_point made = Clock::now();
   const Result<void> erased = erase(recipe, task.geometry, workspace.arithmetic().limit(), output.tensor);
-  outcome.transform += since(made);
+  outcome.transform += time_since(made);
   return erased;
 }
 
