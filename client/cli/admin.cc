@@ -221,7 +221,7 @@ void add_admin(Command app, Chosen& chosen) {
   const Command admin = app.subcommand("admin", "Orders about the running daemon, for its administrators.");
   admin.require_subcommand();
   admin.footer(kAdminFooter);                                            // before its subcommands, which inherit it
-  const auto options = [] { return std::make_shared<AdminOptions>(); };  // shared with the callbacks that CLI11 copies
+  const auto options = [] { return std::make_shared<AdminOptions>(); };  // shared with the callback
   add(admin, chosen, "status", "What it is at, who holds how much, and what its settings file says otherwise.", status,
       options());
   add(admin, chosen, "reload", "Read the settings file again; what can change while it runs is in force at once.",

@@ -169,7 +169,7 @@ void add_cache(Command app, Chosen& chosen) {
   const Command command = app.subcommand("cache", "What the daemon keeps of images, to be faster the next time.");
   command.require_subcommand();
   command.footer(kCacheFooter);                     // before its subcommands, which inherit it
-  auto options = std::make_shared<CacheOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<CacheOptions>();  // shared with the callback
   const Command stat_command =
       command.subcommand("stat", "What is kept, by kind, how often it helped, and what it saved.");
   stat_command.flag("--json", options->json, "print one JSON object");

@@ -96,7 +96,7 @@ void add_common(Command command, CacheOrderOptions& options) {
 }  // namespace
 
 void add_cache_orders(Command cache, Chosen& chosen) {
-  auto dropping = std::make_shared<CacheOrderOptions>();  // shared with the callbacks that CLI11 copies
+  auto dropping = std::make_shared<CacheOrderOptions>();  // shared with the callback
   const Command drop_command =
       cache.subcommand("drop", "Empty it, memory and disk, for all users. Only the daemon's own user and root may.");
   drop_command.flag("--memory", dropping->memory, "memory alone; what is on disk comes back when it is wanted");

@@ -58,7 +58,7 @@ int devices(const DevicesOptions& options) {
 }  // namespace
 
 void add_devices(Command app, Chosen& chosen) {
-  auto options = std::make_shared<DevicesOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<DevicesOptions>();  // shared with the callback
   const Command command = app.subcommand("devices", "What can the daemon put to work?");
   command.flag("--json", options->json, "print a JSON array");
   add_connection_options(command, options->connection);

@@ -149,7 +149,7 @@ int doctor(const DoctorOptions& options) {
 }  // namespace
 
 void add_doctor(Command app, Chosen& chosen) {
-  auto options = std::make_shared<DoctorOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<DoctorOptions>();  // shared with the callback
   const Command command = app.subcommand("doctor", "Does everything that Millrace needs work here?");
   command.flag("--json", options->json, "print one JSON object");
   add_connection_options(command, options->connection);

@@ -131,7 +131,7 @@ int run_task(IndexOptions& options, Task task, const char* title) {
 }
 
 void add_task(Command parent, Chosen& chosen, Task task, const char* name, const char* help) {
-  auto options = std::make_shared<IndexOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<IndexOptions>();  // shared with the callback
   const Command command = parent.subcommand(name, help);
   command.option("dataset", options->dataset, "the folder").required().check(not_empty());
   add_extension_option(command, options->extensions);

@@ -83,7 +83,7 @@ int ping(const PingOptions& options) {
 }  // namespace
 
 void add_ping(Command app, Chosen& chosen) {
-  auto options = std::make_shared<PingOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<PingOptions>();  // shared with the callback
   const Command command = app.subcommand("ping", "Is the daemon there, and how long does a round trip take?");
   command.option("-c,--count", options->count, "round trips").check(whole_number(1, 1'000'000)).show_default();
   command.flag("--alive", options->alive,

@@ -279,7 +279,7 @@ int preview(PreviewOptions& options) {
 }  // namespace
 
 void add_preview(Command app, Chosen& chosen) {
-  auto options = std::make_shared<PreviewOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<PreviewOptions>();  // shared with the callback
   const Command command = app.subcommand("preview", "Make a contact sheet of what a transform does to some images.");
   command.option("folder", options->folder, "where the images are; or one image, which is sample 0")
       .required()

@@ -132,7 +132,7 @@ int replay(ReplayOptions options) {
 }  // namespace
 
 void add_replay(Command app, Chosen& chosen) {
-  auto options = std::make_shared<ReplayOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<ReplayOptions>();  // shared with the callback
   const Command command =
       app.subcommand("replay", "Make the tensor of a ticket again, to the bit, and say whether it is the same.");
   command.option("ticket", options->ticket, "a file that Batch.ticket(i).save(FILE) of the Python package wrote")

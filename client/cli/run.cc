@@ -315,7 +315,7 @@ void require_whole(Command command, const RunOptions& options) {
 }  // namespace
 
 void add_run(Command app, Chosen& chosen) {
-  auto options = std::make_shared<RunOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<RunOptions>();  // shared with the callback
   const Command command = app.subcommand("run", "Send a folder of images through a transform and say how it went.");
   command.option("--dataset", options->dataset, "the folder; folders in it are the classes")
       .required()

@@ -112,7 +112,7 @@ int stats(const StatsOptions& options) {
 }  // namespace
 
 void add_stats(Command app, Chosen& chosen) {
-  auto options = std::make_shared<StatsOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<StatsOptions>();  // shared with the callback
   const Command command = app.subcommand("stats", "What has the daemon done, and what does it hold?");
   command.option("--watch", options->watch, "look again every so many SECONDS (default: 2), with rates, until Ctrl-C")
       .optional_value("2")

@@ -245,7 +245,7 @@ int convert(const ConvertOptions& options) {
 }  // namespace
 
 void add_convert(Command app, Chosen& chosen) {
-  auto options = std::make_shared<ConvertOptions>();  // shared with the callbacks that CLI11 copies
+  auto options = std::make_shared<ConvertOptions>();  // shared with the callback
   const Command command = app.subcommand("convert", "A folder of JPEG files as packed files, and back.");
   command.option("--to", options->to, "what files are to become")
       .required()
