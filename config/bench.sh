@@ -4,16 +4,14 @@
 prepare_bench_python() {
   deps build test
   build_programs release bin/millraced bin/millrace
-  python_with venv-frameworks tests/python/requirements-frameworks.txt
-  python_wheel venv-frameworks
-  install_wheel venv-frameworks
+  python_environment frameworks
   find_test_data
   export MILLRACE_DAEMON=$top/build/release/bin/millraced MILLRACE_CLI=$top/build/release/bin/millrace
 }
 
 bench_python() {
   prepare_bench_python
-  "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" "$@"
+  "$(python_of venv)" "$top/tests/bench/python/bench.py" "$@"
 }
 
 prepare_bench_resample() {
@@ -119,7 +117,7 @@ bench_publish() {
   "$top/build/release/bin/millrace_bench_kernels" --benchmark_format=json >"$results/kernels.json"
   "$top/build/release/bin/millrace_bench_cache_policy" --json >"$results/policy.jsonl"
   "$(python_of venv-peers-simd)" "$top/tests/bench/python/resample.py" --json >"$results/resample.jsonl"
-  "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" --json >"$results/python.json"
+  "$(python_of venv)" "$top/tests/bench/python/bench.py" --json >"$results/python.json"
   python3 "$top/tests/bench/python/publish.py" "$results"
   cd "$top" || return
   "$(python_of venv-peers)" "$top/tests/bench/peers/bench.py" --publish

@@ -27,6 +27,8 @@ wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
 long_packages=(debootstrap)  # what `test --all` needs further: other distributions
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
+uv=uv==0.13.9  # from PyPI
+
 usage() {
   cat <<TEXT
 usage: $me COMMAND [ARGUMENTS]
@@ -217,15 +219,47 @@ demo() {
 
 python_of() { echo "$top/build/$1/bin/python"; }  # ENVIRONMENT
 
-# Makes the virtual environment build/ENVIRONMENT with what REQUIREMENTS lists.
+# What a file of requirements lists, and the files that it refers to.
+requirements_in() {  # FILE
+  local other
+  sed -n 's/^-r //p' "$1" | while read -r other; do requirements_in "$(dirname "$1")/$other"; done
+  grep -vE '^(#|-r |$)' "$1"
+}
+
+# Makes the virtual environment build/ENVIRONMENT with what REQUIREMENTS lists, or adds what it lacks.
 python_with() {  # ENVIRONMENT REQUIREMENTS
-  local venv=$top/build/$1 requirements=$top/$2
-  cmp -s "$requirements" "$venv/installed.txt" && return 0
-  say "installing from PyPI into build/$1: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
-  rm -rf "$venv"
-  logged "$venv.log" python3 -m venv "$venv"
-  logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q -r "$requirements"
-  cp "$requirements" "$venv/installed.txt"
+  local venv=$top/build/$1 wanted
+  wanted=$(requirements_in "$top/$2")
+  if [ -e "$venv/installed.txt" ]; then
+    grep -qvxFf "$venv/installed.txt" <<<"$wanted" || return 0
+    ! grep -qvxFf <(echo "$wanted") "$venv/installed.txt" || rm "$venv/installed.txt"  # another version of something: all anew
+  fi
+  say "installing from PyPI into build/$1: ${wanted//$'\n'/ }"
+  if [ ! -e "$venv/installed.txt" ]; then
+    rm -rf "$venv"
+    logged "$venv.log" python3 -m venv "$venv"
+  fi
+  rm -f "$venv/installed.txt"  # until everything is there
+  install_into "$1" -r "$top/$2"
+  echo "$wanted" >"$venv/installed.txt"
+}
+
+# Nothing is compiled beforehand: Python compiles at the first import, and most of what the frameworks bring is never imported.
+install_into() {  # ENVIRONMENT ARGUMENTS...
+  local venv=$top/build/$1
+  shift
+  uv_into "$venv" "$@" || logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q --no-compile "$@"
+}
+
+# uv is several times as fast as pip, but ignores pip's settings: where those name an index, pip has to install. It installs for the tests
+# alone; the other environments compile packages, which need what pip does.
+uv_into() {  # FOLDER ARGUMENTS...: fails where pip has to install
+  local venv=$1
+  shift
+  [ "$venv" = "$top/build/venv" ] || return 1
+  ! "$venv/bin/pip" config list | grep index >/dev/null || return 1
+  [ -x "$venv/bin/uv" ] || "$venv/bin/pip" install --disable-pip-version-check -q --no-compile "$uv" >"$venv.log" 2>&1 || return 1
+  UV_HTTP_TIMEOUT=180 "$venv/bin/uv" pip install -q --python "$venv/bin/python" "$@" >"$venv.log" 2>&1
 }
 
 # Builds the Python package's wheel in build/python-package/wheel, from a copy, so that nothing is left in the checkout.
@@ -240,23 +274,15 @@ python_wheel() {  # ENVIRONMENT [PIP OPTIONS...]
 
 # First with what it depends on, then whatever was there of the same version.
 install_wheel() {  # ENVIRONMENT
-  local pip=("$(python_of "$1")" -m pip install --disable-pip-version-check -q)
-  logged "$top/build/$1.log" "${pip[@]}" "$top"/build/python-package/wheel/*.whl
-  logged "$top/build/$1.log" "${pip[@]}" --force-reinstall --no-deps "$top"/build/python-package/wheel/*.whl
+  install_into "$1" "$top"/build/python-package/wheel/*.whl
+  install_into "$1" --force-reinstall --no-deps "$top"/build/python-package/wheel/*.whl
 }
 
-# All that tests compare with and the Python package's own. `frameworks`: with PyTorch, JAX and Ray.
-python_environments() {  # [frameworks]
-  python_with venv tests/golden/requirements.txt
-  python_with venv-python tests/python/requirements.txt
-  python_with venv-manifests tests/system/requirements.txt
-  python_wheel venv-python
-  install_wheel venv-python
-  python_with venv-hf tests/hf/requirements.txt
-  install_wheel venv-hf
-  [ "${1:-}" = frameworks ] || return 0
-  python_with venv-frameworks tests/python/requirements-frameworks.txt
-  install_wheel venv-frameworks
+# All that tests in Python need, in build/venv. `frameworks`: with PyTorch, JAX and Ray, which stay there.
+python_environment() {  # [frameworks]
+  python_with venv "tests/requirements${1:+-$1}.txt"
+  python_wheel venv
+  install_wheel venv
 }
 
 # Test images beside the checkout, unless the caller names others.
@@ -267,10 +293,10 @@ find_test_data() {
   fi
 }
 
-environments=  # the process that makes them
+environment=  # the process that makes them
 
 run_tests() {
-  local preset=release packages=python long=no options=() chosen=() began status=0
+  local preset=release packages=python frameworks=OFF long=no options=() chosen=() began status=0
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -290,21 +316,19 @@ run_tests() {
   case $preset in
     release | cuda) if find_nvcc >/dev/null; then options+=(-DMILLRACE_CUDA=ON); fi ;;
   esac
-  if [ $packages != nothing ]; then
-    python_environments $packages &  # while the compiler works
-    environments=$!
-    trap 'kill $environments 2>/dev/null || true' EXIT
-    options+=(
-      -DMILLRACE_TEST_PYTHON="$(python_of venv)" -DMILLRACE_PYTHON="$(python_of venv-python)" -DMILLRACE_HF_PYTHON="$(python_of venv-hf)" \
-      -DMILLRACE_MANIFESTS_PYTHON="$(python_of venv-manifests)")
+  [ $packages = nothing ] || options+=(-DMILLRACE_PYTHON="$(python_of venv)")
+  [ $packages != frameworks ] || frameworks=ON
+  configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_FRAMEWORKS=$frameworks "${options[@]}"
+  if [ $packages != nothing ] && ! chosen_without_python "$preset" "$@"; then
+    if [ $packages = frameworks ]; then python_environment frameworks; else python_environment; fi &  # while the compiler works
+    environment=$!
+    trap 'kill $environment 2>/dev/null || true' EXIT
   fi
-  [ $packages != frameworks ] || options+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
-  configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${options[@]}"
   if [ $long = no ]; then mapfile -t chosen < <(without_long "$@"); else chosen=("$@"); fi
   compile_for_tests "$preset" "${chosen[@]}"
-  if [ -n "$environments" ]; then
+  if [ -n "$environment" ]; then
     began=$SECONDS
-    wait "$environments" || die "what the tests need from PyPI cannot be set up; $me test --offline goes without it"
+    wait "$environment" || die "what the tests need from PyPI cannot be set up; $me test --offline goes without it"
     clocked installing $((SECONDS - began))
     trap - EXIT
   fi
@@ -337,18 +361,29 @@ without_long() {  # CTEST ARGUMENTS...: the same, one a line, that leave out the
   printf '%s\n' "${arguments[@]}" -LE "$left_out"
 }
 
-# Everything; where tests are chosen by their names or labels, what those need.
+# Whether tests are chosen by their names or labels.
+are_chosen() { case " $* " in *" -R "* | *" --tests-regex "* | *" -L "* | *" --label-regex "*) ;; *) return 1 ;; esac }  # CTEST ARGUMENTS...
+
+# What ctest says of the tests that are chosen, as JSON.
+chosen_tests() {  # PRESET CTEST ARGUMENTS...
+  (cd "$top" && ctest --preset "$1" --show-only=json-v1 "${@:2}")
+}
+
+# Whether tests are chosen and none of them runs in build/venv; tests/CMakeLists.txt gives those that do a folder for bytecode.
+chosen_without_python() {  # PRESET CTEST ARGUMENTS...
+  local tests
+  are_chosen "${@:2}" && tests=$(chosen_tests "$@") && ! grep -q PYTHONPYCACHEPREFIX <<<"$tests"
+}
+
+# Everything; where tests are chosen, what those need.
 compile_for_tests() {  # PRESET CTEST ARGUMENTS...
   local preset=$1 chosen targets=()
-  shift
-  case " $* " in
-    *" -R "* | *" --tests-regex "* | *" -L "* | *" --label-regex "*)
-      chosen=$(cd "$top" && ctest --preset "$preset" --show-only=json-v1 "$@" | python3 tests/support/needed_targets.py "build/$preset") ||
-        die "ctest cannot say which tests that chooses: $*"
-      [ -n "$chosen" ] || return 0  # tests of the checkout, of which nothing is built
-      mapfile -t targets <<<"$chosen"
-      ;;
-  esac
+  if are_chosen "${@:2}"; then
+    chosen=$(chosen_tests "$@" | python3 "$top/tests/support/needed_targets.py" "$top/build/$preset") ||
+      die "ctest cannot say which tests that chooses: ${*:2}"
+    [ -n "$chosen" ] || return 0  # tests of the checkout, of which nothing is built
+    mapfile -t targets <<<"$chosen"
+  fi
   compile "$preset" "${targets[@]}"
 }
 

@@ -15,6 +15,6 @@ from skips import skip_all
 if __name__ == "__main__":
     if importlib.util.find_spec("pytest") is None:
         skip_all(f"what the benches compute: {sys.executable} has no pytest; `config/setup.sh test` makes an interpreter that has")
-    pytest = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "skips", "--rootdir", str(HERE)]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "skips", "--rootdir", str(HERE)]
     environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     sys.exit(subprocess.run([*pytest, str(HERE / "fpga"), str(HERE / "peers"), str(HERE / "python")], env=environment, check=False).returncode)

@@ -14,7 +14,7 @@ try:
     import pillow_heif
 except ImportError:
     pillow_heif = None
-    skip("HEIC: pillow-heif is missing; install tests/golden/requirements.txt")
+    skip("HEIC: pillow-heif is missing; install tests/requirements.txt")
 else:
     pillow_heif.register_heif_opener()
 

@@ -21,7 +21,7 @@ try:
     import PIL
     from PIL import Image
 except ImportError as missing:
-    skip_all(f"comparing with Pillow: {missing}; install tests/golden/requirements.txt for {sys.executable}")
+    skip_all(f"comparing with Pillow: {missing}; install tests/requirements.txt for {sys.executable}")
 
 TARGETS = ["scalar", "avx2", "avx512"]  # enum Target
 FILTERS = [  # enum Filter

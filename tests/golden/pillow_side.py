@@ -14,7 +14,7 @@ try:
     import numpy
     from PIL import ExifTags, Image, ImageFile, ImageOps, features
 except ImportError as missing:
-    skip_all(f"comparing with Pillow: {missing}; install tests/golden/requirements.txt for {sys.executable}")
+    skip_all(f"comparing with Pillow: {missing}; install tests/requirements.txt for {sys.executable}")
 
 Image.MAX_IMAGE_PIXELS = None
 

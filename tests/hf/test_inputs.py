@@ -123,7 +123,7 @@ def test_an_array(client: millrace.Client, tmp_path: Path, clip: ImageProcessor,
 
 
 def test_tensors_of_pytorch(client: millrace.Client, tmp_path: Path, clip: ImageProcessor) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch's tensors as images: tests/hf/requirements-torch.txt is not installed")
+    torch = pytest.importorskip("torch", reason="PyTorch's tensors as images: tests/requirements-frameworks.txt is not installed")
     last = torch.from_numpy(scenery(301, 200, 1))
     first = last.permute(2, 0, 1)
     with both(client, CLIP, tmp_path) as (ours, own):

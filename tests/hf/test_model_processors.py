@@ -51,7 +51,7 @@ def pair(ours: Any, own: Any, name: str) -> tuple[Any, Any]:
     _, tokens, arguments, _ = MODELS[name]
     arguments = dict(arguments)
     if name.startswith("Qwen"):
-        pytest.importorskip("torchvision", reason=f"{name}: its video processor needs PyTorch; see tests/hf/requirements-torch.txt")
+        pytest.importorskip("torchvision", reason=f"{name}: its video processor needs PyTorch; see tests/requirements-frameworks.txt")
         arguments["video_processor"] = transformers.Qwen2VLVideoProcessor()
     made = [getattr(transformers, name)(image_processor=one, tokenizer=tokenizer(**tokens), **arguments) for one in (ours, own)]
     return made[0], made[1]
@@ -69,7 +69,7 @@ def test_a_models_processor_gives_the_very_inputs(
     client: millrace.Client, made: list[Path], tmp_path: Path, name: str, return_tensors: str | None
 ) -> None:
     if return_tensors == "pt":
-        pytest.importorskip("torch", reason="inputs as PyTorch's tensors: tests/hf/requirements-torch.txt is not installed")
+        pytest.importorskip("torch", reason="inputs as PyTorch's tensors: tests/requirements-frameworks.txt is not installed")
     paths = [made[6], made[-1], made[-4]]
     images = [load_image(str(path)) for path in paths]
     encoded = [path.read_bytes() for path in paths]

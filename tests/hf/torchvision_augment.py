@@ -28,7 +28,7 @@ try:
     from torchvision.transforms.autoaugment import _apply_op
     from torchvision.transforms.functional import _get_inverse_affine_matrix, _get_perspective_coeffs
 except ImportError as missing:
-    skip_all(f"comparing with torchvision: {missing}; install tests/hf/requirements-torch.txt for {sys.executable}")
+    skip_all(f"comparing with torchvision: {missing}; install tests/requirements-frameworks.txt for {sys.executable}")
 
 MODES = [InterpolationMode.NEAREST, InterpolationMode.BILINEAR, InterpolationMode.BICUBIC]  # enum Sampling
 FILTERS = [Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resampling.BICUBIC]

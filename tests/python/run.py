@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need MODULE]... [PYTEST ARGUMENTS]`.
+"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`.
 
 Exits 77, which ctest counts as skipped, where the interpreter lacks the package, pytest or a module that is needed; config/setup.sh makes
 environments that have them.
@@ -20,13 +20,14 @@ HERE = Path(__file__).resolve().parent
 def main() -> int:
     daemon, *arguments = sys.argv[1:]
     needed = ["millrace", "pytest"]
-    while arguments[:1] == ["--need"]:
-        needed.append(arguments[1])
-        arguments = arguments[2:]
+    while arguments and arguments[0].startswith("--need="):
+        needed.append(arguments.pop(0).removeprefix("--need="))
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         skip_all(f"the package's tests: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
-    environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "PYTHONDONTWRITEBYTECODE": "1", "XDG_STATE_HOME": os.devnull}
+    environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "XDG_STATE_HOME": os.devnull}
+    if "PYTHONPYCACHEPREFIX" not in environment:  # what is compiled would lie in the checkout
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["PYTHONFAULTHANDLER"] = "1"  # a process that dies says where its threads were
     pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider", str(HERE)]
     return subprocess.run([*pytest, *arguments], env=environment, check=False).returncode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,8 +86,9 @@ def test_bfloat16_bits_are_the_upper_half_of_float32(roomy: millrace.Session) ->
     np.testing.assert_array_equal((bits.astype(np.uint32) << 16).view(np.float32)[0], pixels_of(0))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ml_dtypes") is not None, reason="ml_dtypes is installed")
-def test_bfloat16_without_ml_dtypes_says_what_to_install(roomy: millrace.Session) -> None:
+def test_bfloat16_without_ml_dtypes_says_what_to_install(roomy: millrace.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # as if it were not installed
+
     with pytest.raises(millrace.Unsupported, match="ml_dtypes"):
         np.asarray(floats(roomy, "bfloat16"))
 
