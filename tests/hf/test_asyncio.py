@@ -34,7 +34,7 @@ def test_a_call_gives_what_it_gives_to_a_thread(client: millrace.Client, made: l
 
 def test_the_drop_in_has_it_too(client: millrace.Client, made: list[Path], tmp_path: Path) -> None:
     with both(client, "clip_vit_base_patch32", tmp_path) as (ours, _):
-        got = asyncio.run(ours.acall(made[-1], return_tensors="np", size=300, timeout=20.0))
+        got = asyncio.run(ours.acall(made[-1], return_tensors="np", size=300, timeout=300.0))
 
         np.testing.assert_array_equal(got["pixel_values"], ours(made[-1], return_tensors="np", size=300)["pixel_values"])
 
@@ -67,10 +67,10 @@ def test_cancelled_calls_leave_no_slot_taken(made: list[Path]) -> None:
         finally:
             os.kill(daemon.pid, signal.SIGCONT)
 
-        again = processor(made[:1], timeout=60).pixel_values
+        again = processor(made[:1], timeout=300).pixel_values
         assert again.shape == (1, 3, 224, 224)
         del again
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not all(session.slots_free == session.slots for session in client.statistics().sessions):
             gc.collect()
             assert time.monotonic() < deadline, client.statistics().sessions

@@ -23,7 +23,7 @@ from room import needs_room
 
 QWEN = {"image_processor_type": "Qwen2VLImageProcessor"}
 CLIP = {"image_processor_type": "CLIPImageProcessor"}
-PATIENCE = 30.0
+PATIENCE = 300.0
 
 
 def soon() -> float:

@@ -140,7 +140,7 @@ def test_null_switches_off_as_in_transformers(client: millrace.Client, name: str
     with ImageProcessor.from_config(config(name), client=client, slots=1) as plain:
         assert_near(plain(image, copy=True, **changes), wanted)
         assert_near(plain(image), usual)
-    served = taken_over(theirs(name, **changes), Settings("required", client.path, timeout=60), logging.getLogger("a server's"))
+    served = taken_over(theirs(name, **changes), Settings("required", client.path, timeout=300), logging.getLogger("a server's"))
     assert_near(served(image, return_tensors="np"), wanted)
 
 
@@ -273,7 +273,7 @@ def test_a_call_without_a_filter_takes_the_processors(client: millrace.Client) -
 
 def test_many_tiles_are_chosen_in_no_time(client: millrace.Client) -> None:
     with ImageProcessor.from_config(config("Mllama", max_image_tiles=1000, size={"height": 8, "width": 8}), client=client) as plain:
-        assert plain(picture(30, 20), timeout=30)["aspect_ratio_ids"].shape == (1, 1)
+        assert plain(picture(30, 20), timeout=300)["aspect_ratio_ids"].shape == (1, 1)
 
 
 def test_rows_of_several_images_are_refused_where_they_are_something_else(client: millrace.Client) -> None:
@@ -328,7 +328,7 @@ def test_an_edit_of_a_fetched_or_uploaded_image_counts(client: millrace.Client, 
     picture().save(file, "JPEG", quality=95)
     content = file.getvalue()
     own = theirs("CLIP")
-    served = taken_over(own, Settings("required", client.path, timeout=60), logging.getLogger("a server's"))
+    served = taken_over(own, Settings("required", client.path, timeout=300), logging.getLogger("a server's"))
     edited = Image.open(io.BytesIO(content)).convert("RGB")
     EDITS[edit](edited)
     wanted = own(edited, return_tensors="np")
@@ -359,7 +359,7 @@ def test_another_threads_edit_during_a_call_is_not_remembered(client: millrace.C
 
     def slow(self: Any, options: dict[str, Any]) -> dict[str, Any]:
         asked.set()
-        assert edited.wait(60)
+        assert edited.wait(300)
         return settings(self, options)
 
     with from_pretrained(config("CLIP"), client=client) as ours:
@@ -367,7 +367,7 @@ def test_another_threads_edit_during_a_call_is_not_remembered(client: millrace.C
         monkeypatch.setattr(drop_in.Remembering, "_settings", slow)
         thread = threading.Thread(target=lambda: ours(picture(), return_tensors="np", **scale))
         thread.start()
-        assert asked.wait(60)
+        assert asked.wait(300)
         ours.do_normalize = False
         edited.set()
         thread.join()

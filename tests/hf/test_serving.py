@@ -28,7 +28,7 @@ LOG = logging.getLogger("a server's")
 
 
 def required(client: millrace.Client) -> Settings:
-    return Settings("required", client.path, timeout=60)
+    return Settings("required", client.path, timeout=300)
 
 
 @pytest.mark.parametrize("name", ["qwen2_vl_7b", "qwen2_5_vl_7b", "llava_1_5_7b", "llava_v1_6_mistral_7b", "clip_vit_base_patch32"])
@@ -84,7 +84,7 @@ def test_a_daemon_that_ends_and_comes_back_is_used_again(made: list[Path], tmp_p
     wanted = processor(image, return_tensors="np")
     with millrace.serve(tmp_path, lanes=1) as daemon:
         link(socket, daemon.address)
-        served = taken_over(processor, Settings("fallback", str(socket), timeout=60), LOG)
+        served = taken_over(processor, Settings("fallback", str(socket), timeout=300), LOG)
         assert_same(served(image, return_tensors="np"), wanted)
         assert not served._beside.not_before
     assert_same(served(image, return_tensors="np"), wanted)

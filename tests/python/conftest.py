@@ -44,7 +44,7 @@ def gpu_daemon(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """A daemon that has a simulated GPU, as have the processes that begin meanwhile."""
     with (
         simulated(tmp_path_factory.mktemp("gpus"), STRICT=0, DELAY_US=20),
-        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=60) as running,
+        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=300) as running,
     ):
         yield running
 

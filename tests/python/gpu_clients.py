@@ -36,7 +36,7 @@ def one_batch():
         yield opened, opened.get(ask(opened, 1))
 
 def soon(condition, what):
-    until = time.monotonic() + 50
+    until = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < until, what
         time.sleep(0.005)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 TESTS = Path(__file__).parent
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds that a process has for its end, and whatever else is waited for to come about."""
 
 

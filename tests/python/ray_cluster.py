@@ -32,7 +32,7 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-def until(what: Any, seconds: float = 60.0) -> bool:
+def until(what: Any, seconds: float = 300.0) -> bool:
     """Whether ``what()`` is true before that."""
     end = time.monotonic() + seconds
     while not what():
@@ -112,7 +112,7 @@ def daemons() -> dict[str, Any]:
 
 def pids() -> dict[str, int]:
     """The daemons' processes, by node; those that run."""
-    told = {node: ray.get(actor.pid.remote(), timeout=60) for node, actor in daemons().items()}
+    told = {node: ray.get(actor.pid.remote(), timeout=300) for node, actor in daemons().items()}
     return {node: pid for node, pid in told.items() if pid}
 
 

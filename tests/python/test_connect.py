@@ -55,7 +55,7 @@ def test_a_client_waits_for_a_daemon_whose_sockets_somebody_holds(tmp_path: Path
         held(tmp_path / "s.handoff", socket.SOCK_SEQPACKET) as second,
         ThreadPoolExecutor() as pool,
     ):
-        client = pool.submit(millrace.connect, path, timeout=60)
+        client = pool.submit(millrace.connect, path, timeout=300)
         assert not client.done()
         program = os.environ.get("MILLRACE_DAEMON", "millraced")
         command = ["bash", "-c", start, program, str(path), str(first), str(second)]

@@ -213,7 +213,7 @@ def test_a_source_that_gives_nothing_is_waited_for_only_so_long(make: Any, monke
     release, stop = threading.Event(), _feed.Feed.stop
 
     def slow(n: int) -> Any:
-        release.wait(60)
+        release.wait(300)
         return png(n), n
 
     def stopping(self: _feed.Feed) -> None:
@@ -248,7 +248,7 @@ class Slow:
     def __iter__(self):
         for n in range(1000):
             if n > 20:  # so that there is no third batch before
-                interrupted.wait(60)
+                interrupted.wait(300)
                 time.sleep(0.2)
             yield png(n % 5), n
 
@@ -271,6 +271,6 @@ with millrace.numpy.Loader(
 def test_an_interrupted_loop_leaves_no_thread(daemon: millrace.PrivateDaemon) -> None:
     command = [sys.executable, "-c", INTERRUPTED, daemon.address]
 
-    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=Path(__file__).parent)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parent)
 
     assert (told.returncode, told.stdout) == (0, "1 []\n"), told.stderr

@@ -87,7 +87,7 @@ FORGOTTEN = {
 @pytest.mark.parametrize("what", FORGOTTEN)
 def test_no_thread_is_at_work_when_the_interpreter_ends(what: str, mine: millrace.PrivateDaemon, folder: Path) -> None:
     with python(LOOPS + FORGOTTEN[what], mine.address, str(folder), str(next(folder.rglob("*.png")))) as process:
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert told.splitlines()[-1] == "[]"
     assert what != "epoch" or "at work" in told
@@ -150,7 +150,7 @@ def test_what_a_program_leaves_open_at_its_end_is_ended_quietly(what: str, folde
 def test_the_interpreter_ends_while_the_daemon_hangs(mine: millrace.PrivateDaemon, folder: Path) -> None:
     code = f"{LOOPS}{FORGOTTEN['epoch']}\nos.kill({mine.pid}, signal.SIGSTOP)"
     with python(code, mine.address, str(folder)) as process:
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=300)
     os.kill(mine.pid, signal.SIGCONT)
     assert process.returncode == 0
     assert told.splitlines()[-1] == "[]"

@@ -14,7 +14,7 @@ EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "split_
 
 def split(pictures: Path, target: Path, classes: int) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(EXAMPLE), str(pictures), str(target), "--classes", str(classes)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_splitting_a_flat_folder(tmp_path: Path) -> None:

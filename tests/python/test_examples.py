@@ -102,7 +102,7 @@ def test_serving_divides_the_cores(monkeypatch: pytest.MonkeyPatch, arguments: l
         assert server.stdout is not None
         line = server.stdout.readline()
         server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 0
+        assert server.wait(300) == 0
 
     assert line.startswith(f"{CORES} cores: {lanes} lanes, {threads} threads of PyTorch; listening on http://")
 
@@ -117,7 +117,7 @@ def test_serving(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch
         with ThreadPoolExecutor(len(bodies)) as pool:
             answers = list(pool.map(lambda body: ask(url, body), bodies))
         server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 0
+        assert server.wait(300) == 0
 
     assert [status for status, _ in answers] == [200] * 12 + [400]
     assert "not an image" in answers[-1][1]["error"]
@@ -154,4 +154,4 @@ def test_serving_goes_on_when_the_daemon_was_killed(folder: Path, tmp_path: Path
                 time.sleep(0.1)
             assert status == 200
             server.send_signal(signal.SIGINT)
-            assert server.wait(60) == 0
+            assert server.wait(300) == 0

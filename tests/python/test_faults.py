@@ -183,7 +183,7 @@ ring = session.ring(4096)
 child = os.fork()
 if child == 0:
     faulthandler.register(signal.SIGALRM, chain=True)  # says where it hangs, and ends it
-    signal.alarm(50)
+    signal.alarm(240)
     uses = [
         lambda: session.submit([png(0)]), session.get, lambda: next(epoch), lambda: batch.images, lambda: batch.labels, images.numpy,
         lambda: session.dataset(sys.argv[2]), client.ping, client.session, client.statistics, lambda: millrace.connect(sys.argv[1]),
@@ -228,7 +228,7 @@ for _ in range(3):
     child = os.fork()
     if child == 0:
         faulthandler.register(signal.SIGALRM, chain=True)
-        signal.alarm(50)
+        signal.alarm(240)
         sys.exit(0 if count() == COUNT else 9)
     children.append(child)
 assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]

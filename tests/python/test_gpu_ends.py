@@ -126,7 +126,7 @@ asyncio.run(main())
 def test_a_daemon_that_is_killed_leaves_batches_as_they_are(folder: Path, tmp_path: Path) -> None:
     with (
         simulated(tmp_path, STRICT=0),
-        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=60) as doomed,
+        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=300) as doomed,
     ):
         run(
             doomed,

@@ -288,7 +288,7 @@ def test_what_was_drawn_when_an_order_is_interrupted_comes(session: millrace.Ses
                 raise StopIteration
             return [self.drawn % COUNT]
 
-    epoch, seen = session.dataset(folder).epoch(order=Interrupted(), timeout=20), []
+    epoch, seen = session.dataset(folder).epoch(order=Interrupted(), timeout=300), []
     interrupts = 0
     while True:
         try:

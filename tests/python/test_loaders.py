@@ -302,7 +302,7 @@ class Restartable:
         self._running.set()
 
     def kill(self) -> None:
-        assert self._running.wait(60)
+        assert self._running.wait(300)
         self._running.clear()
         self._process.kill()
         self._process.wait()

@@ -122,7 +122,7 @@ def test_a_pipe_in_the_place_of_a_mask_is_waited_for_by_nobody(make: Any, daemon
     pairs, fifo = [(place / "images" / "00.png", place / f"before{n}.png") for n in range(4)], place / "before2.png"
     for _, mask in pairs:
         write_mask(mask, classes_of(0))
-    loader, errors = make(Pairs(pairs), batch_size=1, slots=4, on_error="zero", timeout=60), []
+    loader, errors = make(Pairs(pairs), batch_size=1, slots=4, on_error="zero", timeout=300), []
 
     def loop() -> None:
         for number, (images, masks) in enumerate(loader):
@@ -140,7 +140,7 @@ def test_a_pipe_in_the_place_of_a_mask_is_waited_for_by_nobody(make: Any, daemon
     with millrace.connect(daemon.address) as client:
         thread = threading.Thread(target=loop)
         thread.start()
-        thread.join(120)
+        thread.join(300)
         waits = thread.is_alive()
         os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))  # who waits for it goes on
         thread.join()

@@ -228,7 +228,7 @@ ORDERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", ORDERS)
 def test_two_slots_are_enough_for_an_order(make: Any, kind: Any, name: str, writable: bool) -> None:
     """Also after the order has ended, which it does long before the epoch."""
-    loader, count = make(kind=kind, slots=2, writable=writable, timeout=60, **ORDERS[name]), 0
+    loader, count = make(kind=kind, slots=2, writable=writable, timeout=300, **ORDERS[name]), 0
     for epoch in range(2):
         for images, masks in loader:
             check_alike(np.asarray(images), np.asarray(masks))
@@ -271,7 +271,7 @@ def test_nothing_of_an_epoch_is_left_after_it(make: Any, monkeypatch: pytest.Mon
         return epoch
 
     monkeypatch.setattr(PairDataset, "epoch", noted)
-    loader, count = make(slots=2, timeout=60, **ORDERS.get(name, {"sampler": Again(broken_order), "batch_size": 2})), 0
+    loader, count = make(slots=2, timeout=300, **ORDERS.get(name, {"sampler": Again(broken_order), "batch_size": 2})), 0
     for _ in range(3):
         try:
             for images, masks in loader:

@@ -71,7 +71,7 @@ def test_a_thread_that_takes_ahead_keeps_the_batches(daemon: millrace.PrivateDae
 
     def take() -> None:
         for one in names["with_batches"](loader):
-            waiting.put(one, timeout=30)
+            waiting.put(one, timeout=300)
         waiting.put(None)
 
     recipe = millrace.Recipe(resize=millrace.ExactSize(SIZE))
@@ -80,7 +80,7 @@ def test_a_thread_that_takes_ahead_keeps_the_batches(daemon: millrace.PrivateDae
         ahead = threading.Thread(target=take, daemon=True)
         ahead.start()
         seen: list[int] = []
-        while (one := waiting.get(timeout=30)) is not None:
+        while (one := waiting.get(timeout=300)) is not None:
             images, labels, batch = one
             assert batch.paths == [path_of(folder, int(number)) for number in batch.ids]
             assert labels.tolist() == [int(number) // EACH for number in batch.ids]
@@ -91,7 +91,7 @@ def test_a_thread_that_takes_ahead_keeps_the_batches(daemon: millrace.PrivateDae
                 eventually(waiting.full, "the thread is ahead")
                 assert loader.batch is not batch
             del one, images, labels, batch
-        ahead.join(30)
+        ahead.join(300)
         assert sorted(seen) == list(range(COUNT))
         assert loader.batch is None
 

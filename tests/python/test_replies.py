@@ -76,7 +76,7 @@ def test_hanging_up_ends_a_reader_that_waits(pair: tuple[socket.socket, Replies]
     reader.start()
 
     replies.hang_up()
-    reader.join(60)
+    reader.join(300)
 
     assert arrived == [[]]
     replies.close()

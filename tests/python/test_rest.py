@@ -49,7 +49,7 @@ def test_a_divided_transform_is_the_whole_one(daemon: millrace.PrivateDaemon, fo
 
 
 def test_images_of_a_batch_are_worked_on_at_a_time(daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    all_here = threading.Barrier(4, timeout=60)
+    all_here = threading.Barrier(4, timeout=300)
 
     def wait_for_the_others(image: Any) -> Any:
         all_here.wait()

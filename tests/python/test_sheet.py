@@ -19,7 +19,7 @@ from pictures import CLASSES, pixels_of, png
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "millrace", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300, check=False)
 
 
 def decoded(data: bytes) -> np.ndarray:
@@ -62,7 +62,7 @@ def test_a_sheet_of_a_folder(daemon: millrace.PrivateDaemon, folder: Path, tmp_p
 def test_without_a_running_daemon_it_starts_one(folder: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "MILLRACE_SOCKET"}
     command = [sys.executable, "-m", "millrace", str(folder), "-o", str(tmp_path / "s.png")]
-    subprocess.run(command, env=environment, timeout=60, check=True)
+    subprocess.run(command, env=environment, timeout=300, check=True)
     assert (tmp_path / "s.png").exists()
 
 

@@ -300,7 +300,7 @@ def test_any_step_at_all_is_answered(opened: millrace.Session) -> None:
     for _ in range(300):
         try:
             recipe = recipe_of([_any_step(random, kinds, 0) for _ in range(random.integers(1, 4))], packing="packed")
-            opened.get(opened.submit([png(1)], recipe=recipe, seed=int(random.integers(100))), timeout=30).release()
+            opened.get(opened.submit([png(1)], recipe=recipe, seed=int(random.integers(100))), timeout=300).release()
             outcomes["done"] += 1
         except millrace.SampleFailed:
             outcomes["too small"] += 1

@@ -42,7 +42,7 @@ RECIPES = {
 
 def replay(daemon: millrace.PrivateDaemon, ticket: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [CLI, "replay", "--socket", daemon.address.removeprefix("unix:"), ticket, *arguments]
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
