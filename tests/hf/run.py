@@ -12,7 +12,9 @@ NEEDED = ("millrace", "transformers", "PIL", "pytest")
 if __name__ == "__main__":
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        skip_all(f"comparing with transformers: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
+        skip_all(
+            f"millrace.hf: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has"
+        )
     import pytest
 
     here = Path(__file__).resolve().parent

@@ -25,6 +25,8 @@ TOLERANCE = 1e-6
 """Of pixel_values, in units of the largest of them."""
 
 CASES = [(name, changes) for name in sorted(FAMILIES) if name not in OLDER_NAMES for changes in [DEFAULTS.get(name, {}), *VARIATIONS[name]]]
+FIRST = {name: variations[0] for name, variations in VARIATIONS.items()}
+"""Of every class one case, with small tensors."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +70,13 @@ def test_an_older_name_is_the_same_class(name: str, older: str) -> None:
     assert FAMILIES[older] == FAMILIES[name]
 
 
-@pytest.mark.parametrize(("name", "changes"), CASES, ids=[f"{name}-{n}" for n, (name, _) in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        pytest.param(name, changes, id=f"{name}-{n}", marks=[] if changes is FIRST[name] else pytest.mark.long)
+        for n, (name, changes) in enumerate(CASES)
+    ],
+)
 def test_a_class_gives_what_transformers_gives(client: millrace.Client, small: list[Path], name: str, changes: dict[str, Any]) -> None:
     if classes()[name].pil is None and importlib.util.find_spec("torchvision") is None:
         pytest.skip("the classes that only torchvision has: there is no torchvision")

@@ -224,7 +224,7 @@ print("the parent went on")
 
 
 def test_a_forked_child_is_told_while_threads_of_the_parent_call(client: millrace.Client, made: list[Path]) -> None:
-    ended = subprocess.run([sys.executable, "-c", FORKING, client.path, str(made[-1])], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run([sys.executable, "-c", FORKING, client.path, str(made[-1])], capture_output=True, text=True, timeout=300)
 
     assert (ended.returncode, ended.stdout) == (0, "the parent went on\n"), ended.stderr
 

@@ -81,7 +81,7 @@ def test_training_with_torchvisions_own_loader(folder: Path) -> None:
 
 def ask(url: str, body: bytes) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=120) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=300) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as why:
         with why:

@@ -141,7 +141,7 @@ numbers = [ask(opened, 3, 4) for _ in range(20)]
 os.kill(daemon, signal.SIGKILL)
 try:
     for number in numbers:
-        opened.get(number, timeout=50)
+        opened.get(number, timeout=300)
 except millrace.DaemonUnavailable:
     pass
 else:

@@ -356,7 +356,7 @@ with one_batch() as (opened, batch):
     cuda.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
     del batch
     try:
-        opened.get(ask(opened, 2), timeout=50)
+        opened.get(ask(opened, 2), timeout=300)
     except millrace.FailedPrecondition as why:
         assert "CUDA: cuEventRecord: CUDA_ERROR_INVALID_HANDLE" in str(why), why
     else:

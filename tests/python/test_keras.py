@@ -17,6 +17,7 @@ from pictures import COUNT
 
 if importlib.util.find_spec("keras") is None:  # importing it here would choose a backend
     pytest.skip("Keras is not installed: millrace.keras is not tested", allow_module_level=True)
+pytestmark = pytest.mark.long
 EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_keras.py"
 
 
@@ -41,7 +42,9 @@ def losses_of(output: str) -> list[float]:
     return [float(number) for line in output.splitlines() if line.startswith("loss ") for number in line.split()[2:]]
 
 
-@pytest.mark.parametrize("backend", [pytest.param("torch", marks=pytest.mark.torch), pytest.param("jax", marks=pytest.mark.jax)])
+@pytest.mark.parametrize(
+    "backend", [pytest.param("torch", marks=[pytest.mark.torch, pytest.mark.smoke]), pytest.param("jax", marks=pytest.mark.jax)]
+)
 def test_an_epoch_of_keras_is_one_of_the_loader(daemon: millrace.PrivateDaemon, folder: Path, backend: str) -> None:
     (output,) = together(daemon, backend, [EXAMPLE, folder, folder, "--batch", 8, "--size", 24, "--ids"])
 

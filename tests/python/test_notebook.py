@@ -142,6 +142,7 @@ def test_a_preview_of_views_has_a_row_for_each_sample(daemon: millrace.PrivateDa
     assert [one.path.name for one in seen.bad] == ["b.png"]
 
 
+@pytest.mark.torch
 def test_a_preview_draws_for_each_picture_and_takes_what_loaders_take(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     same = folder.parent / "the same twenty times"
     same.mkdir()

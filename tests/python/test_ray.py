@@ -26,7 +26,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ray_cluster import Nodes, daemons, kill_all, pids, until
 
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]  # Ray's own warnings are not ours
+pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.filterwarnings("default")]  # Ray's own warnings are not ours
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 LARGE = millrace.Recipe(resize=millrace.ExactSize(millrace.Size(160, 160)), layout="NHWC")
 PAGE = Path(__file__).parents[2] / "client" / "python" / "doc" / "ray.md"
@@ -70,6 +70,7 @@ def test_each_view_has_a_column(cluster: Nodes, folder: Path) -> None:
             np.testing.assert_array_equal(row[name], pixels_of(row["id"])[12:20, 16:32])
 
 
+@pytest.mark.smoke
 def test_every_node_has_a_daemon_of_its_own_and_all_pictures_come_once(cluster: Nodes, folder: Path) -> None:
     columns: dict[str, Any] = {"include_labels": True, "include_ids": True, "include_paths": True}
     dataset = millrace.ray.read_images(folder, OWN_SIZE, batch_size=4, override_num_blocks=15, **columns)
@@ -305,7 +306,7 @@ def test_batches_of_a_block_that_has_more_than_there_are_slots_are_copied(cluste
 # ------------------------------------------------------------------------------------------------------------- bad images
 
 
-@pytest.mark.parametrize("policy", ["zero", "skip"])
+@pytest.mark.parametrize("policy", ["zero", pytest.param("skip", marks=pytest.mark.smoke)])
 def test_bad_images_are_blank_or_left_out_and_said(
     cluster: Nodes, bad_folder: Path, policy: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -353,8 +354,10 @@ def test_a_path_outside_the_daemons_roots_is_no_bad_image(cluster: Nodes, folder
 # -------------------------------------------------------------------------------------------------------------- Preprocess
 
 
-@pytest.mark.parametrize("form", ["numpy", "pyarrow"])
-@pytest.mark.parametrize("kind", ["path", "bytes"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [("path", "numpy"), ("path", "pyarrow"), ("bytes", "numpy"), pytest.param("bytes", "pyarrow", marks=pytest.mark.smoke)],
+)
 def test_a_column_of_paths_or_bytes_becomes_tensors_and_others_pass_through(cluster: Nodes, folder: Path, form: str, kind: str) -> None:
     numbers = range(COUNT)
     values = [path_of(folder, number) if kind == "path" else png(number) for number in numbers]
