@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`.
+"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`; all of them where no files are named.
 
 Exits 77, which ctest counts as skipped, where the interpreter lacks the package, pytest or a module that is needed; config/setup.sh makes
 environments that have them.
@@ -29,8 +29,9 @@ def main() -> int:
     if "PYTHONPYCACHEPREFIX" not in environment:  # what is compiled would lie in the checkout
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["PYTHONFAULTHANDLER"] = "1"  # a process that dies says where its threads were
-    pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider", str(HERE)]
-    return subprocess.run([*pytest, *arguments], env=environment, check=False).returncode
+    pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider"]
+    everything = [] if any(argument.endswith(".py") and not argument.startswith("-") for argument in arguments) else [str(HERE)]
+    return subprocess.run([*pytest, *everything, *arguments], env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def rows(place: Path, epoch: int) -> list[list[list[int]]]:
     return [[row[1:] for row in log if row[0] == epoch] for log in lines]
 
 
+@pytest.mark.long
 def test_two_processes_stop_within_an_epoch_and_go_on(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     run(daemon, folder, tmp_path, "--stop-after", 4)
     assert [len(log) for log in rows(tmp_path, 0)] == [4, 4]
@@ -50,6 +51,7 @@ def test_two_processes_stop_within_an_epoch_and_go_on(daemon: millrace.PrivateDa
         assert sorted(n for log in logs for row in log for n in row[1:]) == list(range(COUNT))
 
 
+@pytest.mark.long
 def test_two_processes_that_leave_batches_out(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     run(daemon, folder, tmp_path, "--skip", 4, "--epochs", 1)
 

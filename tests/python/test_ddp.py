@@ -62,6 +62,7 @@ def batches_of(path: Path, epoch: int, before: int = 1000) -> list[int]:
     return [n for row in rows if row[0] == epoch and row[1] < before for n in row[2:]]
 
 
+@pytest.mark.long
 def test_ranks_that_are_killed_resume_as_many_or_fewer(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     checkpoint, ids, alone = tmp_path / "run.pt", tmp_path / "ids", tmp_path / "alone"
     ranks = [tmp_path / f"ids.{rank}" for rank in range(2)]

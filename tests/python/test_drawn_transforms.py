@@ -86,7 +86,11 @@ def seeds() -> None:
     random.seed(1)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+LONG = ("TrivialAugmentWide", "AutoAugment", "RandomAffine", "RandomPerspective", "RandomRotation", "RandomCrop", "RandomCrop moved")
+"""Of what draws places, angles and operations the short run has one each."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in DRAWN])
 def test_torchvisions(client: millrace.Client, picture: Path, name: str) -> None:
     transforms = [v2.Resize((SIZE.height, SIZE.width)), *DRAWN[name]]
 
@@ -111,10 +115,10 @@ def test_random_sizes(client: millrace.Client, picture: Path, name: str) -> None
     "options",
     [
         {"auto_augment": "rand-m7-mstd0.5-inc1", "re_prob": 0.6, "re_mode": "pixel", "vflip": 0.3},
-        {"auto_augment": "rand-m7-n3-mstd1-p0.8-inc1", "hflip": 0},
-        {"auto_augment": "3a", "color_jitter": 0.3, "re_prob": 0.6, "re_mode": "rand"},
-        {"interpolation": "random", "re_prob": 0.8, "re_mode": "rand", "re_count": 3},
-        {"color_jitter": 0.4, "color_jitter_prob": 0.8, "grayscale_prob": 0.2, "re_prob": 0.6},
+        pytest.param({"auto_augment": "rand-m7-n3-mstd1-p0.8-inc1", "hflip": 0}, marks=pytest.mark.long),
+        pytest.param({"auto_augment": "3a", "color_jitter": 0.3, "re_prob": 0.6, "re_mode": "rand"}, marks=pytest.mark.long),
+        pytest.param({"interpolation": "random", "re_prob": 0.8, "re_mode": "rand", "re_count": 3}, marks=pytest.mark.long),
+        pytest.param({"color_jitter": 0.4, "color_jitter_prob": 0.8, "grayscale_prob": 0.2, "re_prob": 0.6}, marks=pytest.mark.long),
     ],
     ids=str,
 )

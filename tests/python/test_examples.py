@@ -40,6 +40,7 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("augment", [(), ("--augment", "--checksums")])
+@pytest.mark.long
 def test_training_that_is_killed_resumes_with_the_same_samples(
     daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, augment: tuple[str, ...]
 ) -> None:
@@ -75,6 +76,7 @@ def test_training_on_tensors_that_come_by_a_gpus_memory(folder: Path, tmp_path: 
     assert len((tmp_path / "ids.txt").read_text().splitlines()) == 2 * (COUNT // 4)
 
 
+@pytest.mark.long
 def test_training_with_torchvisions_own_loader(folder: Path) -> None:
     finish(train(folder, "--loader", "torchvision", "--workers", "1", "--epochs", "1"))
 
@@ -127,6 +129,7 @@ def test_serving(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch
         assert ours["probability"] == pytest.approx(before["probability"], rel=1e-4)
 
 
+@pytest.mark.long
 def test_serving_goes_on_when_the_daemon_was_killed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = str(tmp_path / "s")
     monkeypatch.setenv("MILLRACE_SOCKET", address)

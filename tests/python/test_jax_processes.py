@@ -50,6 +50,7 @@ def said(output: str, what: str) -> list[list[str]]:
     return [line.split()[1:] for line in output.splitlines() if line.startswith(f"{what} ")]
 
 
+@pytest.mark.long
 def test_two_processes_compute_what_one_does(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     (one,) = together(daemon, 1, *example(folder))
     both = together(daemon, 2, *example(folder), devices=2)

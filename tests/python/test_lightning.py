@@ -13,7 +13,7 @@ import pytest
 from pictures import COUNT
 
 pytest.importorskip("lightning", reason="Lightning is not installed: its example is not run")
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = [pytest.mark.torch, pytest.mark.long]  # test_view_loaders.py trains with Lightning in less
 EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_lightning.py"
 
 
@@ -73,7 +73,6 @@ loader.close()
 """
 
 
-@pytest.mark.smoke
 def test_a_loader_that_was_made_before_the_processes(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(MADE_BEFORE)
 

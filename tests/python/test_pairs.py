@@ -374,6 +374,7 @@ def test_pytorchs_tensors_follow_the_device(make: Any) -> None:
         assert (images.device.type, masks.device.type, masks.dtype, masks.ndim) == ("meta", "meta", torch.uint8, 3)
 
 
+@pytest.mark.long
 def test_keras_gets_both(daemon: millrace.PrivateDaemon, place: Path) -> None:
     if importlib.util.find_spec("keras") is None:
         pytest.skip("Keras is not installed: it gets no pairs")

@@ -163,6 +163,7 @@ def clean_environment() -> dict[str, str]:
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_loader_made_before_torch_spawns_its_processes(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed: its processes are not tried")
     (tmp_path / "program.py").write_text(SPAWN)

@@ -123,6 +123,7 @@ def run(daemon: millrace.PrivateDaemon, script: Path, *arguments: object, ranks:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.long
 def test_the_patch_trains_and_tests_on_the_same_numbers_of_images(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     before, after = tmp_path / "before.py", tmp_path / "after.py"
     before.write_text(SCRIPT)

@@ -171,6 +171,7 @@ for number, (views, _) in enumerate(loader, 1):
 """
 
 
+@pytest.mark.long
 def test_a_killed_program_goes_on_in_another(make: Any, daemon: millrace.PrivateDaemon, folder: Path) -> None:
     environment = {**os.environ, "MILLRACE_SOCKET": daemon.address}
     with subprocess.Popen([sys.executable, "-c", STOPPED, str(folder)], env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -236,6 +237,7 @@ def test_it_says_what_it_is_and_is_pickled(make: Any) -> None:
     other.close()
 
 
+@pytest.mark.long
 def test_keras_gets_a_list_of_inputs(make: Any, daemon: millrace.PrivateDaemon, folder: Path) -> None:
     if importlib.util.find_spec("keras") is None:  # importing it here would choose a backend
         pytest.skip("Keras is not installed: a model of two views is not trained")
