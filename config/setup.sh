@@ -319,12 +319,12 @@ run_tests() {
   [ $packages = nothing ] || options+=(-DMILLRACE_PYTHON="$(python_of venv)")
   [ $packages != frameworks ] || frameworks=ON
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_FRAMEWORKS=$frameworks "${options[@]}"
-  if [ $packages != nothing ] && ! chosen_without_python "$preset" "$@"; then
+  if [ $long = no ]; then mapfile -t chosen < <(without_long "$@"); else chosen=("$@"); fi
+  if [ $packages != nothing ] && ! chosen_without_python "$preset" "${chosen[@]}"; then
     if [ $packages = frameworks ]; then python_environment frameworks; else python_environment; fi &  # while the compiler works
     environment=$!
     trap 'kill $environment 2>/dev/null || true' EXIT
   fi
-  if [ $long = no ]; then mapfile -t chosen < <(without_long "$@"); else chosen=("$@"); fi
   compile_for_tests "$preset" "${chosen[@]}"
   if [ -n "$environment" ]; then
     began=$SECONDS

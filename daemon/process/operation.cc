@@ -18,7 +18,7 @@ namespace {
 // writes to it (an acknowledgement of gRPC's is enough) takes with it what the client has not read.
 constexpr std::chrono::milliseconds kUntilTold{300};
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostWaiting = 16;  // calls
 
@@ -148,7 +148,7 @@ void Operation::drain(const std::string& who, ThenStop then) {
   log_always(who + " has it drained" + (stops_ ? ", and stopped then" : "") + ": " +
              std::to_string(parts_->pipeline.under_way()) + " batches are under way, " +
              times(parts_->sessions.sessions(), "session") + " open");
-  drain_until_ = Clock::now() + in_force_.drain;  // each order waits anew
+  drain_until_ = SteadyClock::now() + in_force_.drain;  // each order waits anew
   patience_.expires_at(*drain_until_);
   patience_.async_wait([this](boost::system::error_code cancelled) {
     if (!cancelled) drained();
@@ -185,7 +185,7 @@ bool Operation::resume(const std::string& who) {
 }
 
 Draining Operation::draining() const {
-  const auto now = Clock::now();
+  const auto now = SteadyClock::now();
   const bool on = drain_until_ || lifetime_.ending();
   const auto left = drain_until_ && *drain_until_ > now
                         ? std::chrono::duration_cast<std::chrono::milliseconds>(*drain_until_ - now)

@@ -37,7 +37,7 @@ Clocks& clocks() {
   return *made;
 }
 
-thread_local const Stamp* current = nullptr;
+thread_local const Stamp* running_stamp = nullptr;
 
 void learn(Knowledge& knows, const Knowledge& more) {
   knows.resize(std::max(knows.size(), more.size()));
@@ -112,28 +112,33 @@ void host_learns(const Knowledge& knows) {
 }
 
 void begin_operation(const Stamp& stamp) {
-  current = &stamp;
+  running_stamp = &stamp;
 }
 
 void end_operation() {
   MutexLock lock(clocks().mutex);
-  clocks().streams[current->stream].waiting.pop_front();
-  current = nullptr;
+  clocks().streams[running_stamp->stream].waiting.pop_front();
+  running_stamp = nullptr;
 }
 
 void operation_tells_host() {
-  if (current != nullptr) host_learns(current->knows);
+  if (running_stamp != nullptr) host_learns(running_stamp->knows);
 }
 
 void touch(CUdeviceptr at, std::size_t size, bool write) {
-  if (!settings().races || current == nullptr || size == 0) return;
-  const Access access{at, at + size, write, current->stream, time_of(current->knows, current->stream), current->what};
+  if (!settings().races || running_stamp == nullptr || size == 0) return;
+  const Access access{at,
+                      at + size,
+                      write,
+                      running_stamp->stream,
+                      time_of(running_stamp->knows, running_stamp->stream),
+                      running_stamp->what};
   MutexLock lock(clocks().mutex);
   bool reported = false;
   Access* same = nullptr;
   for (Access& other : clocks().accesses) {
     if (is_repeated(other, access)) same = &other;
-    if (reported || !is_race(other, access) || other.time <= time_of(current->knows, other.stream)) continue;
+    if (reported || !is_race(other, access) || other.time <= time_of(running_stamp->knows, other.stream)) continue;
     report(other, access);
     reported = true;
   }
