@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kFiles = 12;
+constexpr std::uint32_t kDeviceFiles = 12;
 
 enum class Where : std::uint8_t { kHost, kDevice };
 
@@ -68,13 +68,13 @@ Seen run(const TempFolder& folder, Way way, const BatchRequest& wanted, bool fai
 
 // A device whose memory a session's tensors are in, on the way to a batch.
 struct InDeviceMemory {
-  explicit InDeviceMemory(std::uint32_t bad = kFiles) {
-    write_images(folder.path(), kFiles, {bad});
+  explicit InDeviceMemory(std::uint32_t bad = kDeviceFiles) {
+    write_images(folder.path(), kDeviceFiles, {bad});
     fixture.emplace(PipelineSetup{
         .roots = {folder.path()}, .slots = 1, .device = &device, .device_first = true, .in_device_memory = true});
   }
   void submit(std::string backend = "cpu") {
-    BatchRequest request = request_of(folder.path(), kFiles, in_one_size());
+    BatchRequest request = request_of(folder.path(), kDeviceFiles, in_one_size());
     request.backend = std::move(backend);
     request.on_error = OnError::kZero;
     REQUIRE(fixture->submit(std::move(request)).has_value());
@@ -93,17 +93,17 @@ struct InDeviceMemory {
 
 TEST_CASE("a batch has the same pixels and records in either memory, made on either side", "[pipeline][integration]") {
   TempFolder folder;
-  write_images(folder.path(), kFiles);
+  write_images(folder.path(), kDeviceFiles);
   for (const auto& recipe : {in_one_size(), packed()}) {
     CAPTURE(recipe->packing == Packing::kPacked);
-    const BatchRequest request = request_of(folder.path(), kFiles, recipe);
+    const BatchRequest request = request_of(folder.path(), kDeviceFiles, recipe);
     const Seen on_host = run(folder, {Where::kHost, Where::kHost}, request);
 
     const Seen staged = run(folder, {Where::kDevice, Where::kHost}, request);
     const Seen downloaded = run(folder, {Where::kHost, Where::kDevice}, request);
     const Seen never_on_host = run(folder, {Where::kDevice, Where::kDevice}, request);
 
-    REQUIRE(on_host.records.size() == kFiles);
+    REQUIRE(on_host.records.size() == kDeviceFiles);
     REQUIRE(staged == on_host);
     REQUIRE(downloaded == on_host);
     REQUIRE(never_on_host == on_host);
@@ -112,11 +112,11 @@ TEST_CASE("a batch has the same pixels and records in either memory, made on eit
 
 TEST_CASE("every policy for bad samples does in device memory what it does on the host", "[pipeline][integration]") {
   TempFolder folder;
-  write_images(folder.path(), kFiles, {0, 5, 6, 11});
+  write_images(folder.path(), kDeviceFiles, {0, 5, 6, 11});
   for (const auto& recipe : {in_one_size(), packed()}) {
     for (const OnError on_error : {OnError::kSkip, OnError::kZero, OnError::kSubstitute, OnError::kFail}) {
       CAPTURE(recipe->packing == Packing::kPacked, static_cast<int>(on_error));
-      BatchRequest request = request_of(folder.path(), kFiles, recipe);
+      BatchRequest request = request_of(folder.path(), kDeviceFiles, recipe);
       request.on_error = on_error;
       const bool fails = on_error == OnError::kFail;
       const Seen on_host = run(folder, {Where::kHost, Where::kHost}, request, fails);
@@ -145,17 +145,17 @@ TEST_CASE("what a device makes for its own memory does not pass through the host
   const CompletedBatch by_host = setup.fixture->sink().wait_completed();
 
   REQUIRE(of_device == 0);
-  REQUIRE(stagings() == kFiles);
+  REQUIRE(stagings() == kDeviceFiles);
   REQUIRE(by_device.tensor->memory == 1);
   REQUIRE(by_host.tensor->memory == 1);
 }
 
 TEST_CASE("nothing of a batch that failed gets into the next one of its slot", "[pipeline][integration]") {
-  InDeviceMemory setup(kFiles - 1);
-  BatchRequest fails = request_of(setup.folder.path(), kFiles, in_one_size());
+  InDeviceMemory setup(kDeviceFiles - 1);
+  BatchRequest fails = request_of(setup.folder.path(), kDeviceFiles, in_one_size());
   fails.on_error = OnError::kFail;
   fails.backend = "cpu";  // so that images are staged
-  BatchRequest other = request_of(setup.folder.path(), kFiles - 1, square(17));
+  BatchRequest other = request_of(setup.folder.path(), kDeviceFiles - 1, square(17));
   const Seen on_host = run(setup.folder, {Where::kHost, Where::kHost}, other);
   REQUIRE(setup.fixture->submit(std::move(fails)).has_value());
   setup.fixture->sink().wait_failed();
@@ -181,13 +181,13 @@ TEST_CASE("nobody is told of a batch before its last byte is in device memory", 
 
 TEST_CASE("host memory loses nothing with a device that was to write there", "[pipeline][integration]") {
   TempFolder folder;
-  write_images(folder.path(), kFiles);
-  const BatchRequest request = request_of(folder.path(), kFiles, in_one_size());
+  write_images(folder.path(), kDeviceFiles);
+  const BatchRequest request = request_of(folder.path(), kDeviceFiles, in_one_size());
   const Seen on_host = run(folder, {Where::kHost, Where::kHost}, request);
   MadeUpDevice device;
   PipelineFixture fixture({.roots = {folder.path()}, .device = &device, .device_first = true});
   device.hold();
-  REQUIRE(fixture.submit(request_of(folder.path(), kFiles, in_one_size())).has_value());
+  REQUIRE(fixture.submit(request_of(folder.path(), kDeviceFiles, in_one_size())).has_value());
   REQUIRE(eventually([&] { return device.waiting() > 0; }));
 
   device.lose();

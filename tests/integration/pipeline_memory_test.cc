@@ -12,10 +12,10 @@ namespace millrace {
 namespace {
 
 // 0, 3, 6, ... are headers that claim 4000x4000 pixels, which take 48 MB; the others are small.
-constexpr std::uint32_t kFiles = 24, kLargeFiles = 8;
+constexpr std::uint32_t kMemoryFiles = 24, kLargeFiles = 8;
 void write_every_third_large(const TempFolder& folder) {
-  write_images(folder.path(), kFiles);
-  for (std::uint32_t i = 0; i < kFiles; i += 3)
+  write_images(folder.path(), kMemoryFiles);
+  for (std::uint32_t i = 0; i < kMemoryFiles; i += 3)
     write_bytes(folder / (std::to_string(1000 + i).substr(1) + ".jpg"), make_png_header(4000, 4000));
 }
 
@@ -27,7 +27,8 @@ struct Setup {
   Setup() {
     write_every_third_large(folder);
     PipelineSetup setup{.roots = {folder.path()}, .decoding = 120_MiB};
-    auto holding = std::make_unique<HoldingBackend>(8, kFiles);  // so many lanes that each sample is a job of its own
+    auto holding =
+        std::make_unique<HoldingBackend>(8, kMemoryFiles);  // so many lanes that each sample is a job of its own
     backend = holding.get();
     setup.backend = std::move(holding);
     fixture.emplace(std::move(setup));
@@ -45,19 +46,19 @@ struct Setup {
 TEST_CASE("large pictures take turns within the budget, and small ones do not wait for them",
           "[pipeline][integration]") {
   Setup setup;
-  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kFiles, squeezed())).has_value());
+  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kMemoryFiles, squeezed())).has_value());
 
   const bool all_small = eventually([&] {
     setup.backend->finish_small();
     REQUIRE(setup.backend->large() <= 2);
-    return setup.made() == kFiles - kLargeFiles;
+    return setup.made() == kMemoryFiles - kLargeFiles;
   });
   REQUIRE(all_small);
   const bool all_large = eventually([&] {
     REQUIRE(setup.charged() <= static_cast<std::int64_t>((120_MiB).count));
     REQUIRE(setup.backend->large() <= 2);
     setup.backend->finish_large();
-    return setup.made() == kFiles;
+    return setup.made() == kMemoryFiles;
   });
   REQUIRE(all_large);
 
@@ -67,12 +68,13 @@ TEST_CASE("large pictures take turns within the budget, and small ones do not wa
 
 TEST_CASE("a batch that is cancelled while its large pictures wait lets go of its slot", "[pipeline][integration]") {
   Setup setup;
-  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kFiles, squeezed())).has_value());
-  BatchRequest second = request_of(setup.folder.path(), kFiles, squeezed());
+  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kMemoryFiles, squeezed())).has_value());
+  BatchRequest second = request_of(setup.folder.path(), kMemoryFiles, squeezed());
   second.id = BatchId{2};
   REQUIRE(eventually([&] { return setup.backend->large() > 0; }));
   REQUIRE(setup.fixture->submit(std::move(second)).has_value());
-  REQUIRE(eventually([&] { return setup.backend->finish_small() == 0 && setup.made() == 2 * (kFiles - kLargeFiles); }));
+  REQUIRE(eventually(
+      [&] { return setup.backend->finish_small() == 0 && setup.made() == 2 * (kMemoryFiles - kLargeFiles); }));
 
   setup.fixture->on_control([&] { setup.fixture->pipeline().cancel(PipelineFixture::kSession, BatchId{2}); });
 
@@ -94,7 +96,7 @@ TEST_CASE("what a session holds is its user's, and is given back when the sessio
     }
     return true;
   };
-  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kFiles, squeezed())).has_value());
+  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kMemoryFiles, squeezed())).has_value());
   REQUIRE(eventually([&] { return setup.backend->large() > 0; }));
   for (const Bound of : {Bound::kSession, Bound::kUser, Bound::kTotal}) {
     REQUIRE(held(Resource::kEncoded, of) > 0);

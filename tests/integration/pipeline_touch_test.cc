@@ -9,7 +9,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kFiles = 6, kSide = 64;
+constexpr std::uint32_t kTouchFiles = 6, kSide = 64;
 
 // The threads that touch the pixels of the first batch of a pipeline, less the pages that end in records; the control
 // thread's number is `control`.
@@ -21,9 +21,9 @@ Touched run(PipelineSetup setup, const TempFolder& folder, OnError on_error) {
   setup.roots = {folder.path()};
   setup.slots = 1;
   PipelineFixture fixture(std::move(setup));
-  BatchRequest request = request_of(folder.path(), kFiles, square(kSide));
+  BatchRequest request = request_of(folder.path(), kTouchFiles, square(kSide));
   request.on_error = on_error;
-  const std::size_t tensor = 3 * kSide * kSide * kFiles;
+  const std::size_t tensor = 3 * kSide * kSide * kTouchFiles;
   Touched touched;
   touched.control = fixture.on_control([] { return TouchTrap::this_thread(); });
   const TouchTrap trap(fixture.slot(SlotIndex{0}).first(tensor));
@@ -39,7 +39,7 @@ Touched run(PipelineSetup setup, const TempFolder& folder, OnError on_error) {
 
 TEST_CASE("the control thread touches no pixel whatever is made up for", "[pipeline][integration]") {
   TempFolder folder;
-  write_images(folder.path(), kFiles, {0, 3});
+  write_images(folder.path(), kTouchFiles, {0, 3});
   for (const OnError on_error : {OnError::kSkip, OnError::kZero, OnError::kSubstitute}) {
     CAPTURE(static_cast<int>(on_error));
 
@@ -62,7 +62,7 @@ TEST_CASE("the control thread touches no pixel of a fresh daemon's first batch, 
 
 TEST_CASE("the control thread touches no pixel when no backend is left", "[pipeline][integration]") {
   TempFolder folder;
-  write_images(folder.path(), kFiles);
+  write_images(folder.path(), kTouchFiles);
   MadeUpDevice device;
   device.lose();
 

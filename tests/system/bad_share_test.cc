@@ -16,8 +16,8 @@ namespace millrace {
 namespace {
 
 // A root with tiny pictures 0000.png ..., of which every `one_in`th is text; the first one is at `one_in / 2`.
-struct Mill {
-  Mill(std::uint32_t files, std::uint32_t one_in, std::uint32_t batch) {
+struct BadShareMill {
+  BadShareMill(std::uint32_t files, std::uint32_t one_in, std::uint32_t batch) {
     const std::vector<std::byte> picture = make_png({.pixels = make_pixels(8, 8, 3, 1)});
     for (std::uint32_t i = 0; i < files; ++i) {
       const std::string path = root + "/" + std::to_string(10'000 + i).substr(1) + ".png";
@@ -52,7 +52,7 @@ struct Outcome {
 };
 
 // To the epoch's end, past failed batches.
-Outcome run(Mill& mill, const EpochOptions& options) {
+Outcome run(BadShareMill& mill, const EpochOptions& options) {
   Outcome outcome;
   Epoch epoch = mill.session->epoch(*mill.dataset, options);
   while (true) {
@@ -68,7 +68,7 @@ Outcome run(Mill& mill, const EpochOptions& options) {
 
 TEST_CASE("an epoch by default leaves bad files out in order, and puts others in their place when shuffled",
           "[system]") {
-  Mill mill(60, 20, 16);
+  BadShareMill mill(60, 20, 16);
 
   const Outcome in_order = run(mill, {});
   const Outcome shuffled = run(mill, {.seed = 3, .shuffle = true});
@@ -82,7 +82,7 @@ TEST_CASE("an epoch by default leaves bad files out in order, and puts others in
 }
 
 TEST_CASE("one bad file in 15 of 2,000 ends an epoch by default, with figures, an example and advice", "[system]") {
-  Mill mill(2'000, 15, 50);
+  BadShareMill mill(2'000, 15, 50);
   const bool shuffle = GENERATE(false, true);
 
   const Outcome outcome = run(mill, {.shuffle = shuffle});
@@ -99,7 +99,7 @@ TEST_CASE("one bad file in 15 of 2,000 ends an epoch by default, with figures, a
 }
 
 TEST_CASE("one bad file in 25 of 2,000 does not end an epoch by default", "[system]") {
-  Mill mill(2'000, 25, 50);
+  BadShareMill mill(2'000, 25, 50);
 
   const Outcome outcome = run(mill, {.shuffle = true});
 
@@ -110,7 +110,7 @@ TEST_CASE("one bad file in 25 of 2,000 does not end an epoch by default", "[syst
 }
 
 TEST_CASE("a resumed epoch counts its bad files anew", "[system]") {
-  Mill mill(2'000, 15, 50);
+  BadShareMill mill(2'000, 15, 50);
   Epoch epoch = mill.session->epoch(*mill.dataset, {.batches = 10});
   while (need(epoch.next())) continue;
 
@@ -121,7 +121,7 @@ TEST_CASE("a resumed epoch counts its bad files anew", "[system]") {
 }
 
 TEST_CASE("a batch without a good sample fails by default, and goes by when skipping was chosen", "[system]") {
-  Mill mill(12, 1, 4);
+  BadShareMill mill(12, 1, 4);
 
   const Outcome by_default = run(mill, {});
   const Outcome chosen = run(mill, {.on_error = OnError::kSkip});
@@ -135,7 +135,7 @@ TEST_CASE("a batch without a good sample fails by default, and goes by when skip
 }
 
 TEST_CASE("a loop over nothing but bad files ends with the files' number, an example and advice", "[system]") {
-  Mill mill(12, 1, 4);
+  BadShareMill mill(12, 1, 4);
   Epoch epoch = mill.session->epoch(*mill.dataset, {.shuffle = true});
 
   for ([[maybe_unused]] const Batch& batch : epoch) FAIL("a batch came");
@@ -146,7 +146,7 @@ TEST_CASE("a loop over nothing but bad files ends with the files' number, an exa
 }
 
 TEST_CASE("an epoch whose root goes away ends as unavailable by default and goes on from its position", "[system]") {
-  Mill mill(64, 1'000, 4);
+  BadShareMill mill(64, 1'000, 4);
   Epoch epoch = mill.session->epoch(*mill.dataset, {.shuffle = true});
   std::uint64_t before = need(epoch.next())->tensor.samples();
   std::filesystem::rename(mill.root, mill.folder / "away");

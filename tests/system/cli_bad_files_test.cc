@@ -8,12 +8,12 @@
 namespace millrace {
 namespace {
 
-struct Ran {
+struct RanOverFiles {
   int status = -1;
   std::string output, errors;
 };
 
-Ran run(std::vector<std::string> options) {
+RanOverFiles run_over_files(std::vector<std::string> options) {
   options.insert(options.begin(), {bin_folder() + "/millrace", "run"});
   const Process process =
       Process::spawn({.argv = std::move(options), .env = {{"NO_COLOR", "1"}, {"XDG_STATE_HOME", "/dev/null"}}});
@@ -31,7 +31,7 @@ TEST_CASE("run without --on-error names every bad file, shuffled or not, and end
     std::vector<std::string> options{"--private", "--dataset", folder.path(), "--size", "64"};
     if (shuffle) options.push_back("--shuffle");
 
-    const Ran ran = run(options);
+    const RanOverFiles ran = run_over_files(options);
 
     CAPTURE(ran.output, ran.errors);
     REQUIRE(ran.status == 0);
@@ -44,7 +44,7 @@ TEST_CASE("run of a folder without a good file ends with 1 and says what that lo
   const TempFolder folder;
   for (const char* name : {"a.jpg", "b.jpg"}) write_file(folder / name, std::string("this is not a picture"));
 
-  const Ran ran = run({"--private", "--dataset", folder.path(), "--size", "64"});
+  const RanOverFiles ran = run_over_files({"--private", "--dataset", folder.path(), "--size", "64"});
 
   CAPTURE(ran.output, ran.errors);
   REQUIRE(ran.status == 1);
@@ -56,14 +56,15 @@ TEST_CASE("run --on-error skip goes through a folder without a good file and nam
   const TempFolder folder;
   for (const char* name : {"a.jpg", "b.jpg"}) write_file(folder / name, std::string("this is not a picture"));
 
-  const Ran ran = run({"--private", "--dataset", folder.path(), "--size", "64", "--on-error", "skip"});
+  const RanOverFiles ran =
+      run_over_files({"--private", "--dataset", folder.path(), "--size", "64", "--on-error", "skip"});
 
   REQUIRE_THAT(ran.errors, Catch::Contains(folder / "a.jpg") && Catch::Contains(folder / "b.jpg"));
   REQUIRE_THAT(ran.errors, !Catch::Contains("set on_error"));
 }
 
 TEST_CASE("run --help says what becomes of bad samples by default", "[system]") {
-  const Ran ran = run({"--help"});
+  const RanOverFiles ran = run_over_files({"--help"});
 
   REQUIRE_THAT(ran.output, Catch::Contains("default: substitute") && Catch::Contains("one sample in 20"));
 }

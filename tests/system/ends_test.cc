@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct Mill {
-  explicit Mill(const std::string& fake = {})
+struct EndsMill {
+  explicit EndsMill(const std::string& fake = {})
       : paths(write_image_folder(pictures, {.images = 40, .classes = 4})),
         daemon({.roots = {folder.path()}, .fake = fake}),
         watcher(daemon.connect()) {}
@@ -43,7 +43,7 @@ struct Mill {
 };
 
 TEST_CASE("sessions that the library closes do not count as died, whatever is under way or kept", "[system]") {
-  Mill mill;
+  EndsMill mill;
   std::optional<Batch> kept;
   std::optional<Session> moved;
 
@@ -74,7 +74,7 @@ TEST_CASE("sessions that the library closes do not count as died, whatever is un
 }
 
 TEST_CASE("sessions of finished, failed and interrupted commands do not count as died", "[system]") {
-  Mill mill;
+  EndsMill mill;
   write_file(mill.pictures + "/bad.jpg", std::string("no picture"));
 
   REQUIRE(mill.run({}).wait() == 0);
@@ -88,7 +88,7 @@ TEST_CASE("sessions of finished, failed and interrupted commands do not count as
 }
 
 TEST_CASE("every client that is killed counts as died", "[system]") {
-  Mill mill;
+  EndsMill mill;
   for (int i = 0; i < 3; ++i) {
     const Process run = mill.run({"--epochs", "1000000"});
     REQUIRE(run.wait_for("epoch 1/"));
@@ -101,7 +101,7 @@ TEST_CASE("every client that is killed counts as died", "[system]") {
 }
 
 TEST_CASE("a session closes at once while its daemon hangs", "[system]") {
-  const Mill mill;
+  const EndsMill mill;
   std::optional<Session> session(need(mill.daemon.connect().open_session({.recipe = Recipe::train(32)})));
   mill.daemon.kill(SIGSTOP);
 
@@ -113,7 +113,7 @@ TEST_CASE("a session closes at once while its daemon hangs", "[system]") {
 }
 
 TEST_CASE("a session that slept while its daemon stopped learns that it did", "[system]") {
-  Mill mill;
+  EndsMill mill;
   Session session = mill.open();
   mill.daemon.kill(SIGTERM);
   REQUIRE(mill.daemon.wait() == 0);
@@ -127,8 +127,8 @@ TEST_CASE("a session that slept while its daemon stopped learns that it did", "[
 }
 
 // A batch of the fake backend is under way: the daemon drains until it is done.
-struct Draining : Mill {
-  Draining() : Mill("delay_us=1500000"), session(open()) {
+struct Draining : EndsMill {
+  Draining() : EndsMill("delay_us=1500000"), session(open()) {
     need(session.submit({.samples = {{.source = Path{paths[0]}}}, .backend = "fake"}));
     REQUIRE(eventually([&] { return metric("millrace_samples_in_flight") == 1; }));
     daemon.kill(SIGTERM);
@@ -165,7 +165,7 @@ TEST_CASE("a daemon that stops says so to whoever comes", "[system]") {
 
 TEST_CASE("a daemon that stops says so to whoever waits, and one that is killed says nothing", "[system]") {
   for (const int signal : {SIGTERM, SIGKILL}) {
-    const Mill mill;
+    const EndsMill mill;
     Session session = need(mill.daemon.connect().open_session({.slots = 1, .batch = 4, .recipe = Recipe::train(32)}));
     const Dataset dataset = need(session.open_dataset(mill.pictures));
     Epoch epoch = session.epoch(dataset, {});

@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t kImages = 37;
 constexpr std::uint32_t kClasses = 3;
 
-struct Mill {
-  Mill()
+struct EpochsMill {
+  EpochsMill()
       : daemon({.roots = {folder.path()}}),
         client(daemon.connect()),
         session(open()),
@@ -67,7 +67,7 @@ std::vector<std::uint64_t> all_samples() {
 }
 
 TEST_CASE("an epoch brings every sample of a folder once, with its class as label", "[system]") {
-  Mill mill;
+  EpochsMill mill;
   REQUIRE(mill.dataset.samples() == kImages);
   REQUIRE(mill.dataset.classes() == std::vector<std::string>{"class_00", "class_01", "class_02"});
   Epoch epoch = mill.session.epoch(mill.dataset, {.seed = 5, .shuffle = true});
@@ -96,7 +96,7 @@ TEST_CASE("an epoch brings every sample of a folder once, with its class as labe
 }
 
 TEST_CASE("two runs of an epoch give the same bytes, another seed others", "[system]") {
-  Mill mill;
+  EpochsMill mill;
 
   const auto first = mill.run({.seed = 5, .shuffle = true});
   mill.session = mill.open();
@@ -110,7 +110,7 @@ TEST_CASE("two runs of an epoch give the same bytes, another seed others", "[sys
 }
 
 TEST_CASE("the number of lanes does not change a byte", "[system]") {
-  Mill mill;
+  EpochsMill mill;
   const auto with_two = mill.run({.seed = 5, .shuffle = true});
 
   const Daemon one_lane({.roots = {mill.folder.path()}, .lanes = 1});
@@ -122,19 +122,19 @@ TEST_CASE("the number of lanes does not change a byte", "[system]") {
 }
 
 TEST_CASE("an epoch without shuffling comes in the order of the paths", "[system]") {
-  Mill mill;
+  EpochsMill mill;
 
   REQUIRE(mill.ids({}) == all_samples());
 }
 
 TEST_CASE("drop_last leaves out the batch that is not full", "[system]") {
-  Mill mill;
+  EpochsMill mill;
 
   REQUIRE(mill.ids({.drop_last = true}).size() == 32);
 }
 
 TEST_CASE("two ranks share an epoch, padded to the same length", "[system]") {
-  Mill mill;
+  EpochsMill mill;
 
   const auto first = mill.ids({.seed = 9, .shuffle = true, .rank = 0, .world_size = 2});
   const auto second = mill.ids({.seed = 9, .shuffle = true, .rank = 1, .world_size = 2});
@@ -147,7 +147,7 @@ TEST_CASE("two ranks share an epoch, padded to the same length", "[system]") {
 }
 
 TEST_CASE("a position resumes after its batch; a position of another epoch is refused and says why", "[system]") {
-  Mill mill;
+  EpochsMill mill;
   const EpochOptions options{.seed = 5, .epoch = 1, .shuffle = true};
   const auto whole = mill.ids(options);
   std::string position;
@@ -172,7 +172,7 @@ TEST_CASE("a position resumes after its batch; a position of another epoch is re
 }
 
 TEST_CASE("a stopped epoch gives its slots back, and the session goes on", "[system]") {
-  Mill mill;
+  EpochsMill mill;
   {
     Epoch epoch = mill.session.epoch(mill.dataset, {.shuffle = true});
     REQUIRE(need(epoch.next()));

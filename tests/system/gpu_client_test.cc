@@ -30,8 +30,8 @@ using Words = std::vector<std::byte>;
 
 constexpr uid_t kOther = 64'001;
 
-struct Mill {
-  explicit Mill(const std::string& more = {})
+struct GpuClientMill {
+  explicit GpuClientMill(const std::string& more = {})
       : paths(write_image_folder(pictures, {.images = 24, .classes = 2})),
         daemon({.roots = {folder.path()},
                 .cache = "memory = 0\n",
@@ -118,7 +118,7 @@ class HeldStream {
 }  // namespace
 
 TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   Session host = mill.open("host"), gpu = mill.open("cuda:0");
   REQUIRE(gpu.slot_bytes() == host.slot_bytes());
 
@@ -148,7 +148,7 @@ TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda
 }
 
 TEST_CASE("the views of a sample are in a GPU's memory what they are on the host", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   const Recipe small{.resize = ExactSize{{7, 5}}, .flip_probability = 0.5F};
   const Recipe recipe = Recipe::of_views({Recipe::train(24), Recipe::train(24), small});
   const auto open = [&](const std::string& memory) {
@@ -173,7 +173,7 @@ TEST_CASE("the views of a sample are in a GPU's memory what they are on the host
 }
 
 TEST_CASE("a batch of small images has room for its records on a GPU, too", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   const auto open = [&](const std::string& memory) {
     return need(mill.daemon.connect().open_session(
         {.slots = 1, .batch = 24, .recipe = {.resize = ExactSize{{4, 4}}}, .memory = memory}));
@@ -187,7 +187,7 @@ TEST_CASE("a batch of small images has room for its records on a GPU, too", "[sy
 }
 
 TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   Session host = mill.open("host", 3), gpu = mill.open("cuda:0", 3);
   const Dataset here = need(host.open_dataset(mill.pictures)), there = need(gpu.open_dataset(mill.pictures));
   const EpochOptions options{.seed = 5, .shuffle = true};
@@ -204,7 +204,7 @@ TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda]
 }
 
 TEST_CASE("a slot goes back when the consumer's stream has done its work", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   HeldStream busy, idle;
   Session session = mill.open("cuda:0", 1);
   Batch batch = mill.made(session, 1);
@@ -256,7 +256,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
 }
 
 TEST_CASE("a GPU's memory outlives its session, until its last user has done", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   HeldStream stream;
   std::optional<Session> session(mill.open("cuda:0"));
   Batch kept = mill.made(*session, 1), queued = mill.made(*session, 2);
@@ -282,7 +282,7 @@ TEST_CASE("a GPU's memory outlives its session, until its last user has done", "
 }
 
 TEST_CASE("a process has the memory of a session that it closed again, as zeroes", "[system][cuda][gpu]") {
-  const Mill mill("tensors = \"8 MiB\"\n");  // three sessions of 2 MiB, and a rest for others
+  const GpuClientMill mill("tensors = \"8 MiB\"\n");  // three sessions of 2 MiB, and a rest for others
   HeldStream stream;
   std::optional<Batch> kept;
   {
@@ -307,7 +307,7 @@ TEST_CASE("a process has the memory of a session that it closed again, as zeroes
 }
 
 TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu]") {
-  const Mill mill("tensors = \"8 MiB\"\n");
+  const GpuClientMill mill("tensors = \"8 MiB\"\n");
   const auto open_half = [&] {  // not twice at once
     return mill.daemon.connect().open_session(
         {.slots = 2, .batch = 8, .recipe = {.resize = ExactSize{{40, 24}}}, .slot_bytes = 2_MiB, .memory = "cuda:0"});
@@ -329,7 +329,7 @@ TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu
 }
 
 TEST_CASE("a session of which nobody can say whether its slots are in use ends", "[system][cuda]") {
-  const Mill mill;
+  const GpuClientMill mill;
   HeldStream stream;
   std::optional<Session> session(mill.open("cuda:0", 1));
   Batch batch = mill.made(*session, 1);
@@ -349,7 +349,7 @@ TEST_CASE("a session of which nobody can say whether its slots are in use ends",
 }
 
 TEST_CASE("a forked child may not read the GPU's memory and takes nothing from its parent", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   HeldStream stream;
   Session session = mill.open("cuda:0", 1);
   std::optional<Batch> batch(mill.made(session, 1));
@@ -373,7 +373,7 @@ TEST_CASE("a forked child may not read the GPU's memory and takes nothing from i
 
 TEST_CASE("clients of other users and PID namespaces read their tensors on the GPU", "[system][cuda][gpu]") {
   if (!is_root()) return skip_loudly("clients of other users (needs root)");
-  const Mill mill;
+  const GpuClientMill mill;
   const std::string expected = mill.daemon.run_client("gpu_read", {"host", mill.paths[3], mill.paths[4]});
   REQUIRE_THAT(expected, Catch::StartsWith("2 images: "));
 
@@ -389,7 +389,7 @@ TEST_CASE("clients of other users and PID namespaces read their tensors on the G
 }
 
 TEST_CASE("what the daemon does not have, or this process does not see, is said", "[system][cuda]") {
-  const Mill mill;
+  const GpuClientMill mill;
   const auto refused = [&](const std::string& memory, std::vector<std::pair<std::string, std::string>> env) {
     const Process client = Process::spawn(
         {.argv = {mill.daemon.client_program(), "gpu_read", mill.daemon.socket(), memory, mill.paths[0]}, .env = env});
@@ -407,7 +407,7 @@ TEST_CASE("what the daemon does not have, or this process does not see, is said"
 }
 
 TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whether that goes", "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   const std::string& socket = mill.daemon.socket();
 
   const Ran on_gpu = run({"millrace", "run", "--socket", socket, "--dataset", mill.pictures, "--memory", "cuda:0",
@@ -428,7 +428,7 @@ TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whet
 
 TEST_CASE("when a GPU's owner goes, what has come stays readable and the session says what to do",
           "[system][cuda][gpu]") {
-  const Mill mill;
+  const GpuClientMill mill;
   Session session = mill.open("cuda:0");
   const Batch kept = mill.made(session, 1);
   const std::vector<pid_t> workers = child_processes(mill.daemon.pid(), "millrace-cuda");

@@ -39,8 +39,8 @@ std::vector<std::string> write_files(const TempFolder& folder) {
   return paths;
 }
 
-struct Mill {
-  explicit Mill(const std::string& settings = kSettings)
+struct GpuMemoryMill {
+  explicit GpuMemoryMill(const std::string& settings = kSettings)
       : paths(write_files(folder)),
         daemon({.roots = {folder.path()},
                 .cache = "memory = 0\n",
@@ -70,14 +70,14 @@ v1::ServerMessage ask(RawSession& session, const v1::ClientMessage& message) {
   return session.receive();
 }
 
-struct Made {
+struct GpuMade {
   std::vector<std::byte> bytes;
   std::vector<std::string> backends;
   std::vector<std::uint64_t> places;  // of each image, from the tensor's start
 };
 
-Made made(const RawSession& session, const v1::TensorHandle& handle) {
-  Made made;
+GpuMade made(const RawSession& session, const v1::TensorHandle& handle) {
+  GpuMade made;
   if (handle.segment() == 1) made.bytes = session.read_tensors(handle.offset(), handle.bytes());
   if (handle.segment() == 0) {
     made.bytes.resize(handle.bytes());
@@ -109,7 +109,7 @@ const RawSessionSpec kOnGpu{.slots = 2, .slot_bytes = 4 << 20, .memory = "cuda:0
 
 TEST_CASE("tensors in a GPU's memory are those of the host's, whoever makes them", "[system][cuda]") {
   const v1::OnError on_error = GENERATE(v1::ON_ERROR_ZERO, v1::ON_ERROR_SKIP, v1::ON_ERROR_SUBSTITUTE);
-  const Mill mill;
+  const GpuMemoryMill mill;
   RawSession host(mill.daemon.socket(), {.slot_bytes = 4 << 20}), gpu(mill.daemon.socket(), kOnGpu);
   REQUIRE(host.opened.memories_size() == 1);
   REQUIRE(gpu.opened.memories_size() == 2);
@@ -126,7 +126,7 @@ TEST_CASE("tensors in a GPU's memory are those of the host's, whoever makes them
     REQUIRE(on_gpu.has_completed());
     REQUIRE(on_gpu.completed().handle().segment() == 1);
 
-    const Made expected = made(host, in_host.completed().handle()), found = made(gpu, on_gpu.completed().handle());
+    const GpuMade expected = made(host, in_host.completed().handle()), found = made(gpu, on_gpu.completed().handle());
 
     REQUIRE(expected.bytes.size() == (on_error == v1::ON_ERROR_SKIP ? 9 : 10) * kImage);
     REQUIRE(found.bytes == expected.bytes);
@@ -139,7 +139,7 @@ TEST_CASE("tensors in a GPU's memory are those of the host's, whoever makes them
 }
 
 TEST_CASE("a session's memory on a GPU is zeroes before its first batch, whoever had it before", "[system][cuda]") {
-  const Mill mill;
+  const GpuMemoryMill mill;
   {
     RawSession before(mill.daemon.socket(), kOnGpu);
     REQUIRE(ask(before, mill.submit(v1::ON_ERROR_ZERO)).has_completed());
@@ -152,11 +152,11 @@ TEST_CASE("a session's memory on a GPU is zeroes before its first batch, whoever
 }
 
 TEST_CASE("when a GPU's owner goes, sessions in its memory are told, and others notice nothing", "[system][cuda]") {
-  const Mill mill;
+  const GpuMemoryMill mill;
   RawSession host(mill.daemon.socket(), {.slot_bytes = 4 << 20}), gpu(mill.daemon.socket(), kOnGpu);
   const v1::ServerMessage before = ask(gpu, mill.submit(v1::ON_ERROR_ZERO));
   REQUIRE(before.has_completed());
-  const Made held = made(gpu, before.completed().handle());
+  const GpuMade held = made(gpu, before.completed().handle());
   const std::vector<pid_t> workers = child_processes(mill.daemon.pid(), "millrace-cuda");
   REQUIRE(workers.size() == 1);
 
@@ -176,7 +176,7 @@ TEST_CASE("when a GPU's owner goes, sessions in its memory are told, and others 
 }
 
 TEST_CASE("memory of a GPU is charged until the process that had it ends", "[system][cuda]") {
-  const Mill mill(kSettings + "tensors = \"12 MiB\"\n");
+  const GpuMemoryMill mill(kSettings + "tensors = \"12 MiB\"\n");
   const Process client = mill.daemon.client("gpu_memory", {"cuda:0", "2", "3"});
   REQUIRE(client.wait_for("open"));
 
@@ -193,7 +193,7 @@ TEST_CASE("memory of a GPU is charged until the process that had it ends", "[sys
 }
 
 TEST_CASE("sessions that come and go are charged what they took of the GPU, and no descriptor each", "[system][cuda]") {
-  const Mill mill(kSettings + "tensors = \"64 MiB\"\n");
+  const GpuMemoryMill mill(kSettings + "tensors = \"64 MiB\"\n");
   const RawSessionSpec small{.slots = 1, .slot_bytes = 4096, .memory = "cuda:0"};  // of which each takes 2 MiB
   const auto descriptors = [&] {
     const std::filesystem::directory_iterator all("/proc/" + std::to_string(mill.daemon.pid()) + "/fd");
@@ -214,14 +214,14 @@ TEST_CASE("sessions that come and go are charged what they took of the GPU, and 
 
 TEST_CASE("a memory that is not there is refused with those that are", "[system][cuda]") {
   {
-    const Mill mill;
+    const GpuMemoryMill mill;
     REQUIRE_THAT(refusal(mill.daemon, {.memory = "cuda:7"}),
                  Catch::Contains("\"cuda:7\"") && Catch::Contains("host, cuda:0"));
     // More than the GPU has left, or than there may be.
     REQUIRE_THAT(refusal(mill.daemon, {.slots = 8, .slot_bytes = 512 << 20, .memory = "cuda:0"}),
                  Catch::Contains("cuda.tensors") || Catch::Contains("memory.segments"));
   }
-  const Mill without(kSettings + "tensors = 0\n");
+  const GpuMemoryMill without(kSettings + "tensors = 0\n");
   REQUIRE_THAT(refusal(without.daemon, kOnGpu),
                Catch::Contains("this daemon has host; that of GPUs takes backends.cuda"));
 }

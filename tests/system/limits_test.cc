@@ -10,8 +10,8 @@
 namespace millrace {
 namespace {
 
-struct Mill {
-  explicit Mill(const std::string& limits)
+struct LimitsMill {
+  explicit LimitsMill(const std::string& limits)
       : paths(write_image_folder(folder / "pictures", {.images = 4, .classes = 1})),
         daemon({.roots = {folder.path()}, .limits = limits}),
         session(need(daemon.connect().open_session({.name = "limits", .batch = 4, .recipe = Recipe::train(32)}))) {}
@@ -35,7 +35,7 @@ struct Mill {
 };
 
 TEST_CASE("a session knows the limits that its daemon's settings say", "[system]") {
-  Mill mill("inline_message = \"2 MiB\"\nsamples = 3\nring = \"5 MiB\"\n");
+  LimitsMill mill("inline_message = \"2 MiB\"\nsamples = 3\nring = \"5 MiB\"\n");
 
   CHECK(mill.session.limits().message == 4_MiB);
   CHECK(mill.session.limits().inline_bytes == 2_MiB);
@@ -44,7 +44,7 @@ TEST_CASE("a session knows the limits that its daemon's settings say", "[system]
 }
 
 TEST_CASE("a daemon that allows more bytes in a message than usual gets them", "[system]") {
-  Mill mill("inline_message = \"2 MiB\"\n");
+  LimitsMill mill("inline_message = \"2 MiB\"\n");
   const std::vector<std::byte> picture = mill.picture_of(2_MiB), larger = mill.picture_of(2_MiB + 1_B);
 
   const Batch batch = need(mill.session.wait(need(mill.session.submit({.samples = {{.source = Encoded{picture}}}}))));
@@ -60,7 +60,7 @@ TEST_CASE("a daemon that allows more bytes in a message than usual gets them", "
 }
 
 TEST_CASE("a daemon that allows less than usual is not sent what it would refuse", "[system]") {
-  Mill mill("inline_message = \"1 KiB\"\nsamples = 3\n");
+  LimitsMill mill("inline_message = \"1 KiB\"\nsamples = 3\n");
   const std::vector<std::byte> picture = mill.picture_of(4_KiB);
 
   const auto bytes = mill.session.submit({.samples = {{.source = Encoded{picture}}}});

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t kImages = 12;
 
-struct Mill {
-  Mill() : daemon({.roots = {folder.path()}}), client(daemon.connect()), session(open()) {}
+struct ListsMill {
+  ListsMill() : daemon({.roots = {folder.path()}}), client(daemon.connect()), session(open()) {}
 
   Session open() { return need(client.open_session({.slots = 3, .batch = 4, .recipe = Recipe::train(56)})); }
   std::vector<ListedFile> files() const {
@@ -38,7 +38,7 @@ struct Mill {
 };
 
 TEST_CASE("a list of files gives the pixels that the folder gives, with its own labels, in its own order", "[system]") {
-  Mill mill;
+  ListsMill mill;
   std::vector<ListedFile> turned = mill.files();
   std::ranges::reverse(turned);
   std::uint64_t progress = 0;
@@ -77,7 +77,7 @@ TEST_CASE("a list of files gives the pixels that the folder gives, with its own 
 }
 
 TEST_CASE("a list that comes in several parts is one dataset, and resumes by position", "[system]") {
-  Mill mill;
+  ListsMill mill;
   std::vector<ListedFile> many;
   while (many.size() < 60'000)
     many.push_back({mill.paths[many.size() % kImages], static_cast<std::int64_t>(many.size())});
@@ -104,7 +104,7 @@ TEST_CASE("a list that comes in several parts is one dataset, and resumes by pos
 }
 
 TEST_CASE("a path outside the roots is refused by name, a missing file is its sample's error", "[system]") {
-  Mill mill;
+  ListsMill mill;
   std::vector<ListedFile> outside = mill.files(), missing = mill.files();
   outside.push_back({"/etc/passwd", 0});
   missing[1].path = mill.pictures + "/class_00/not_there.jpg";
@@ -127,11 +127,11 @@ TEST_CASE("a path outside the roots is refused by name, a missing file is its sa
 }
 
 TEST_CASE("an epoch comes in the order that its client says, twice the same sample with another crop", "[system]") {
-  Mill mill;
+  ListsMill mill;
   const Dataset list = need(mill.session.open_files(mill.files()));
   const std::vector<GivenBatch> order{{{5, 5, 5}, {5, 5, 1}}, {{11}}, {{0, 1, 2, 3}}};
 
-  Epoch epoch = mill.session.epoch(list, {.order = Mill::order_of(order)});
+  Epoch epoch = mill.session.epoch(list, {.order = ListsMill::order_of(order)});
   std::vector<std::vector<std::uint64_t>> ids;
   std::vector<Box> boxes;
   for (const Batch& batch : epoch) {
@@ -147,7 +147,7 @@ TEST_CASE("an epoch comes in the order that its client says, twice the same samp
 }
 
 TEST_CASE("an epoch of another session's dataset is refused", "[system]") {
-  Mill mill;
+  ListsMill mill;
   Session other = mill.open();
   const Dataset ours = need(mill.session.open_files(mill.files())), theirs = need(other.open_files(mill.files()));
 
@@ -159,7 +159,7 @@ TEST_CASE("an epoch of another session's dataset is refused", "[system]") {
 }
 
 TEST_CASE("an order of large batches comes in several messages", "[system]") {
-  Mill mill;
+  ListsMill mill;
   constexpr std::uint64_t kSize = 20'000;
   Recipe dot = Recipe::train(56);
   dot.resize = ExactSize{{1, 1}};
@@ -173,7 +173,7 @@ TEST_CASE("an order of large batches comes in several messages", "[system]") {
     }
   }
 
-  Epoch epoch = large.epoch(list, {.order = Mill::order_of(order)});  // one message would be over 4 MiB
+  Epoch epoch = large.epoch(list, {.order = ListsMill::order_of(order)});  // one message would be over 4 MiB
 
   const std::optional<Batch> first = need(epoch.next());
   REQUIRE(first);
@@ -181,12 +181,12 @@ TEST_CASE("an order of large batches comes in several messages", "[system]") {
 }
 
 TEST_CASE("an order of thousands of batches comes whole, one that is wrong ends its epoch alone", "[system]") {
-  Mill mill;
+  ListsMill mill;
   const Dataset list = need(mill.session.open_files(mill.files()));
   std::vector<GivenBatch> many;
   for (std::uint64_t i = 0; i < 300; ++i) many.push_back({{i % kImages, (7 * i) % kImages}});
 
-  Epoch whole = mill.session.epoch(list, {.order = Mill::order_of(many)});
+  Epoch whole = mill.session.epoch(list, {.order = ListsMill::order_of(many)});
   std::uint64_t count = 0;
   for (const Batch& batch : whole) {
     CHECK(batch.tensor.ids() == many[count].samples);
@@ -195,15 +195,15 @@ TEST_CASE("an order of thousands of batches comes whole, one that is wrong ends 
   need(whole.result());
   CHECK(count == many.size());
 
-  Epoch none = mill.session.epoch(list, {.order = Mill::order_of({})});
+  Epoch none = mill.session.epoch(list, {.order = ListsMill::order_of({})});
   CHECK_FALSE(need(none.next()));
-  Epoch wrong = mill.session.epoch(list, {.order = Mill::order_of({{{1}}, {{12}}})});
+  Epoch wrong = mill.session.epoch(list, {.order = ListsMill::order_of({{{1}}, {{12}}})});
   CHECK_THAT(wrong.next().error().message, Catch::Contains("there is no sample 12"));
-  Epoch large = mill.session.epoch(list, {.order = Mill::order_of({{{1, 2, 3, 4, 5}}})});
+  Epoch large = mill.session.epoch(list, {.order = ListsMill::order_of({{{1, 2, 3, 4, 5}}})});
   CHECK_THAT(large.next().error().message, Catch::Contains("batch_size, 4"));
-  Epoch shuffled = mill.session.epoch(list, {.shuffle = true, .order = Mill::order_of({{{1}}})});
+  Epoch shuffled = mill.session.epoch(list, {.shuffle = true, .order = ListsMill::order_of({{{1}}})});
   CHECK_THAT(shuffled.next().error().message, Catch::Contains("shuffle"));
-  Epoch after = mill.session.epoch(list, {.order = Mill::order_of({{{1}}})});
+  Epoch after = mill.session.epoch(list, {.order = ListsMill::order_of({{{1}}})});
   CHECK(need(after.next()).has_value());
 }
 

@@ -27,8 +27,8 @@ bool has_room() {
   return has;
 }
 
-struct Mill {
-  explicit Mill(DaemonSpec spec)
+struct OpeningMill {
+  explicit OpeningMill(DaemonSpec spec)
       : daemon([&] {
           paths = write_image_folder(folder / "pictures", {.images = 16, .classes = 2});
           spec.roots = {folder.path()};
@@ -53,7 +53,7 @@ SessionStatistics only_session(const Daemon& daemon) {
 TEST_CASE("another user trains in a small session while a large one is being filled", "[system]") {
   if (!has_room()) return;
   if (!is_root()) return skip_loudly("two users (needs root)");
-  Mill mill({.memory = "segments = \"5 GiB\"\n", .for_all_users = true});
+  OpeningMill mill({.memory = "segments = \"5 GiB\"\n", .for_all_users = true});
   REQUIRE(::chmod(mill.folder.path().c_str(), 0755) == 0);
   const Session large = need(mill.daemon.connect().open_session({.slots = 4, .slot_bytes = 1_GiB}));
 
@@ -65,7 +65,7 @@ TEST_CASE("another user trains in a small session while a large one is being fil
 
 TEST_CASE("a large session's batches are made while the rest of it is being filled", "[system]") {
   if (!has_room()) return;
-  Mill mill({.memory = "segments = \"5 GiB\"\n"});
+  OpeningMill mill({.memory = "segments = \"5 GiB\"\n"});
   Session session = need(mill.daemon.connect().open_session({.slots = 128, .slot_bytes = 32_MiB}));
 
   for (int i = 0; i < 8; ++i) {
@@ -78,7 +78,7 @@ TEST_CASE("a large session's batches are made while the rest of it is being fill
 }
 
 TEST_CASE("a session for which /dev/shm has no room later has fewer slots, and serves in those", "[system]") {
-  Mill mill({.file_bytes = 128_MiB});
+  OpeningMill mill({.file_bytes = 128_MiB});
   Session session = need(mill.daemon.connect().open_session({.slots = 10, .slot_bytes = 20_MiB}));
   REQUIRE(eventually([&] { return only_session(mill.daemon).slots_withdrawn == 4; }));
 
@@ -97,7 +97,7 @@ TEST_CASE("a session for which /dev/shm has no room later has fewer slots, and s
 
 TEST_CASE("a client killed while its session is being filled leaves nothing", "[system]") {
   if (!has_room()) return;
-  Mill mill({.memory = "segments = \"5 GiB\"\n"});
+  OpeningMill mill({.memory = "segments = \"5 GiB\"\n"});
   const Bytes before = free_shared_memory();
   Process client = mill.daemon.client("open", {"4", "1024"});
   client.wait_for("open");
@@ -115,7 +115,7 @@ TEST_CASE("a client killed while its session is being filled leaves nothing", "[
 
 TEST_CASE("a daemon killed while it fills leaves nothing in /dev/shm", "[system]") {
   if (!has_room()) return;
-  Mill mill({.memory = "segments = \"5 GiB\"\n"});
+  OpeningMill mill({.memory = "segments = \"5 GiB\"\n"});
   const Bytes before = free_shared_memory();
   {
     Session session = need(mill.daemon.connect().open_session({.slots = 4, .slot_bytes = 1_GiB}));
@@ -132,7 +132,7 @@ TEST_CASE("a daemon killed while it fills leaves nothing in /dev/shm", "[system]
 
 TEST_CASE("a daemon that is told to stop while it fills stops", "[system]") {
   if (!has_room()) return;
-  Mill mill({.memory = "segments = \"5 GiB\"\n"});
+  OpeningMill mill({.memory = "segments = \"5 GiB\"\n"});
   const Session session = need(mill.daemon.connect().open_session({.slots = 4, .slot_bytes = 1_GiB}));
   REQUIRE(only_session(mill.daemon).slots_not_ready > 0);
 

@@ -24,8 +24,8 @@ Recipe small() {
   return {.resize = LongerSide{20}, .pad = Pad{.to = Size{23, 21}, .fill = {9, 8, 7}}};
 }
 
-struct Mill {
-  explicit Mill(const Recipe& recipe)
+struct ViewsMill {
+  explicit ViewsMill(const Recipe& recipe)
       : paths(write_image_folder(folder / "pictures", {.images = kImages, .classes = 2})),
         daemon({.roots = {folder.path()}}),
         session(
@@ -60,7 +60,7 @@ std::vector<std::byte> pixels_of(const TensorView& tensor, std::size_t index) {
 
 TEST_CASE("each view of a batch is a tensor of its own, of the pixels that its recipe makes alone", "[system]") {
   const Recipe recipe = Recipe::of_views({large(), large(), small()});
-  Mill mill(recipe);
+  ViewsMill mill(recipe);
 
   const Batch batch = mill.make(mill.request(recipe));
   const Batch first = mill.make(mill.request(large())), last = mill.make(mill.request(small()));
@@ -89,7 +89,7 @@ TEST_CASE("each view of a batch is a tensor of its own, of the pixels that its r
 
 TEST_CASE("what on_error makes of a bad sample it makes of each of its views", "[system]") {
   const Recipe recipe = Recipe::of_views({large(), small()});
-  Mill mill(recipe);
+  ViewsMill mill(recipe);
   const Batch whole = mill.make(mill.request(recipe));
   mill.spoil(2);
 
@@ -113,7 +113,7 @@ TEST_CASE("what on_error makes of a bad sample it makes of each of its views", "
 }
 
 TEST_CASE("an epoch's batches have views, too, and go on after a position with the same", "[system]") {
-  Mill mill(Recipe::of_views({large(), small()}));
+  ViewsMill mill(Recipe::of_views({large(), small()}));
   const Dataset dataset = need(mill.session.open_dataset(mill.folder / "pictures"));
   std::vector<std::vector<std::byte>> all, rest;
   std::string position;

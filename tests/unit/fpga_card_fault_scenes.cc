@@ -176,20 +176,20 @@ int fail_beside(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {{"addresses", refuse_addresses},
-                             {"crash", crash},
-                             {"kill", kill_card},
-                             {"hang", hang},
-                             {"suffer", suffer},
-                             {"slow", be_slow},
-                             {"program", program},
-                             {"away", come_back},
-                             {"beside", fail_beside}};
+constexpr Scene kFaultScenes[] = {{"addresses", refuse_addresses},
+                                  {"crash", crash},
+                                  {"kill", kill_card},
+                                  {"hang", hang},
+                                  {"suffer", suffer},
+                                  {"slow", be_slow},
+                                  {"program", program},
+                                  {"away", come_back},
+                                  {"beside", fail_beside}};
 
 }  // namespace
 
 std::span<const Scene> fault_scenes() {
-  return kScenes;
+  return kFaultScenes;
 }
 
 }  // namespace millrace::card_scenes

@@ -136,14 +136,14 @@ int read_sensors(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {{"share", share},         {"registers", read_registers},    {"swap", swap},
-                             {"hold", hold},           {"hold and fork", hold_and_fork}, {"try all", try_all},
-                             {"sensors", read_sensors}};
+constexpr Scene kSharingScenes[] = {{"share", share},         {"registers", read_registers},    {"swap", swap},
+                                    {"hold", hold},           {"hold and fork", hold_and_fork}, {"try all", try_all},
+                                    {"sensors", read_sensors}};
 
 }  // namespace
 
 std::span<const Scene> sharing_scenes() {
-  return kScenes;
+  return kSharingScenes;
 }
 
 }  // namespace millrace::card_scenes

@@ -146,12 +146,12 @@ int soak(Arguments arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {{"soak", soak}};
+constexpr Scene kSoakScenes[] = {{"soak", soak}};
 
 }  // namespace
 
 std::span<const Scene> soak_scenes() {
-  return kScenes;
+  return kSoakScenes;
 }
 
 }  // namespace millrace::card_scenes

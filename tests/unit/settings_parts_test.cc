@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-const KeyTable& keys() {
+const KeyTable& keys_of_parts() {
   static const KeyTable kKeys(backend_settings());
   return kKeys;
 }
@@ -19,17 +19,17 @@ const KeyTable& keys() {
 TEST_CASE("every key is there once, in a table that is explained", "[settings]") {
   std::set<std::string_view> names, tables;
 
-  for (const KeyGroup& group : keys().groups()) REQUIRE(tables.insert(group.table).second);
-  for (const Key& key : keys().keys()) {
+  for (const KeyGroup& group : keys_of_parts().groups()) REQUIRE(tables.insert(group.table).second);
+  for (const Key& key : keys_of_parts().keys()) {
     CAPTURE(key.name);
     REQUIRE(names.insert(key.name).second);
     REQUIRE(tables.contains(key.table()));
   }
-  for (const GoneKey& gone : keys().gone()) REQUIRE_FALSE(names.contains(gone.name));
+  for (const GoneKey& gone : keys_of_parts().gone()) REQUIRE_FALSE(names.contains(gone.name));
 }
 
 TEST_CASE("a backend's rules for its settings are told with file and line, as all others", "[settings]") {
-  REQUIRE(parse_settings("[backends]\nfake = \"speed=3\"", "millrace.toml", keys()).error().message ==
+  REQUIRE(parse_settings("[backends]\nfake = \"speed=3\"", "millrace.toml", keys_of_parts()).error().message ==
           "millrace.toml:2: backends.fake: \"speed=3\" is not an option; use delay_us, fail_every, lose_after, "
           "back_after, depth or instant, each with =NUMBER");
 }
