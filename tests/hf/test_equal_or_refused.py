@@ -123,7 +123,9 @@ NULLS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "changes"), NULLS)
+@pytest.mark.parametrize(
+    ("name", "changes"), [pytest.param(*case, marks=[pytest.mark.long] if n % 3 else []) for n, case in enumerate(NULLS)]
+)
 def test_null_switches_off_as_in_transformers(client: millrace.Client, name: str, changes: dict[str, Any]) -> None:
     image = picture(400, 300)
     wanted = theirs(name, **changes)(image, return_tensors="np")

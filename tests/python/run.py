@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`; all of them where no files are named.
+"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`; all where no file is named.
 
 Exits 77, which ctest counts as skipped, where the interpreter lacks the package, pytest or a module that is needed; config/setup.sh makes
 environments that have them.

@@ -86,11 +86,16 @@ def seeds() -> None:
     random.seed(1)
 
 
-LONG = ("TrivialAugmentWide", "AutoAugment", "RandomAffine", "RandomPerspective", "RandomRotation", "RandomCrop", "RandomCrop moved")
-"""Of what draws places, angles and operations the short run has one each."""
+SHORT = ("RandAugment", "ColorJitter", "RandomErasing", "RandomShortestSize")
+"""Of each kind one; each takes seconds, most of them torchvision's."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in DRAWN])
+def but_short(cases: dict[str, Any]) -> list[Any]:
+    """Their names; those that are not short are long."""
+    return [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.long]) for name in cases]
+
+
+@pytest.mark.parametrize("name", but_short(DRAWN))
 def test_torchvisions(client: millrace.Client, picture: Path, name: str) -> None:
     transforms = [v2.Resize((SIZE.height, SIZE.width)), *DRAWN[name]]
 
@@ -104,7 +109,7 @@ SIZED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", but_short(SIZED))
 def test_random_sizes(client: millrace.Client, picture: Path, name: str) -> None:
     transforms = [SIZED[name], v2.RandomCrop((40, 44), pad_if_needed=True, fill=200)]
 

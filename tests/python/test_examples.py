@@ -97,6 +97,7 @@ def ask(url: str, body: bytes) -> tuple[int, Any]:
         (["--lanes", "2", "--threads", "3"], 2, 3),
     ],
 )
+@pytest.mark.long
 def test_serving_divides_the_cores(monkeypatch: pytest.MonkeyPatch, arguments: list[str], lanes: int, threads: int) -> None:
     monkeypatch.setenv("MILLRACE_SOCKET", "/nowhere/s")
     command = [sys.executable, str(EXAMPLES / "serve.py"), "--port", "0", "--device", "cpu", *arguments]
