@@ -107,7 +107,9 @@ def test_dinov2(side: int) -> None:
     assert recipes.dinov2(local_side=side) == Recipe.of_views(first, second, [local] * 8)
 
 
-@pytest.mark.parametrize("name", ["simclr", "byol", "moco_v3", "swav", "dino", "dinov2"])
+@pytest.mark.parametrize(
+    "name", ["simclr", *(pytest.param(name, marks=pytest.mark.long) for name in ("byol", "moco_v3", "swav", "dino")), "dinov2"]
+)
 def test_their_pixels(client: millrace.Client, folder: Path, name: str) -> None:
     recipe = bytes_of(getattr(recipes, name)())
     size, ids = millrace.Size(320, 240), range(8)

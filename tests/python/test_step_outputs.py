@@ -160,8 +160,8 @@ ACCURACY = {"uint8": 0.0, "float16": 2**-11 * 1.01, "bfloat16": 2**-8 * 1.01, "f
 
 
 @pytest.mark.parametrize("value", [0.0, 77.0, (10.0, 200.0, 60.0), "channel", "pixel"])
-@pytest.mark.parametrize("channels", ["RGB", "BGR", "grey"])
-@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("channels", ["RGB", pytest.param("BGR", marks=pytest.mark.long), "grey"])
+@pytest.mark.parametrize("layout", [pytest.param("NHWC", marks=pytest.mark.long), "NCHW"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_erased_rectangles(roomy: millrace.Session, dtype: Any, layout: Any, channels: Any, value: Any) -> None:
     if dtype == "uint8" and isinstance(value, str):
