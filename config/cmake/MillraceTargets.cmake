@@ -35,7 +35,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
 else()
   # g++ 12 sees uses of uninitialised or freed memory where there are none, once std::variant and std::optional are inlined.
   target_compile_options(millrace_options INTERFACE -Wno-maybe-uninitialized -Wno-missing-field-initializers
-                         -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
+                         -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict
+                         -Wno-subobject-linkage)  # it takes a source that is compiled together with others for a header
 endif()
 target_compile_options(millrace_options INTERFACE -Wno-missing-field-initializers)
 

@@ -25,7 +25,7 @@ enum class Tag : std::uint32_t {
   kTileWidth = 322,
   kTileHeight = 323,
   kExtraSamples = 338,
-  kXmp = 700,
+  kXmpPacket = 700,
 };
 
 constexpr std::uint64_t kMostEntries = 65'535;
@@ -179,7 +179,7 @@ Result<ImageHeader> read_tiff_header(ByteReader bytes_untrusted, Metadata metada
                              .deep = directory.number_or(Tag::kBits, 1) == 16}};
   if (metadata == Metadata::kSkip) return header;
   header.exif = directory.number(Tag::kOrientation);
-  if (!header.exif) header.xmp = xmp_orientation(directory.values(Tag::kXmp));
+  if (!header.exif) header.xmp = xmp_orientation(directory.values(Tag::kXmpPacket));
   return header;
 }
 

@@ -12,7 +12,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kImages = 37;
+constexpr std::uint32_t kEpochsImages = 37;
 constexpr std::uint32_t kClasses = 3;
 
 struct EpochsMill {
@@ -44,7 +44,7 @@ struct EpochsMill {
 
   TempFolder folder;
   std::string pictures = folder / "pictures";
-  std::vector<std::string> paths = write_image_folder(pictures, {.images = kImages, .classes = kClasses});
+  std::vector<std::string> paths = write_image_folder(pictures, {.images = kEpochsImages, .classes = kClasses});
   Daemon daemon;
   Client client;
   Session session;
@@ -61,14 +61,14 @@ std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> ids) {
 }
 
 std::vector<std::uint64_t> all_samples() {
-  std::vector<std::uint64_t> ids(kImages);
-  for (std::uint32_t i = 0; i < kImages; ++i) ids[i] = i;
+  std::vector<std::uint64_t> ids(kEpochsImages);
+  for (std::uint32_t i = 0; i < kEpochsImages; ++i) ids[i] = i;
   return ids;
 }
 
 TEST_CASE("an epoch brings every sample of a folder once, with its class as label", "[system]") {
   EpochsMill mill;
-  REQUIRE(mill.dataset.samples() == kImages);
+  REQUIRE(mill.dataset.samples() == kEpochsImages);
   REQUIRE(mill.dataset.classes() == std::vector<std::string>{"class_00", "class_01", "class_02"});
   Epoch epoch = mill.session.epoch(mill.dataset, {.seed = 5, .shuffle = true});
   REQUIRE(need(epoch.shape()).batches == 5);
@@ -143,7 +143,7 @@ TEST_CASE("two ranks share an epoch, padded to the same length", "[system]") {
   REQUIRE(second.size() == 19);
   std::set<std::uint64_t> both(first.begin(), first.end());
   both.insert(second.begin(), second.end());
-  REQUIRE(both.size() == kImages);
+  REQUIRE(both.size() == kEpochsImages);
 }
 
 TEST_CASE("a position resumes after its batch; a position of another epoch is refused and says why", "[system]") {

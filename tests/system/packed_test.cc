@@ -14,7 +14,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kImages = 5;
+constexpr std::uint32_t kPackedImages = 5;
 constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
 constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kNhwc};
 constexpr Channels kChannels[] = {Channels::kRgb, Channels::kBgr, Channels::kGrey};
@@ -30,7 +30,7 @@ Recipe raw(Recipe recipe, DType dtype) {
 // A daemon, pictures of odd sizes, and a session with room for all of them in any type.
 struct PackedMill {
   PackedMill()
-      : paths(write_image_folder(folder / "pictures", {.images = kImages, .classes = 0, .max_side = 75})),
+      : paths(write_image_folder(folder / "pictures", {.images = kPackedImages, .classes = 0, .max_side = 75})),
         daemon({.roots = {folder.path()}}),
         session(need(daemon.connect().open_session({.slots = 4, .slot_bytes = 4_MiB}))) {}
 
@@ -94,7 +94,7 @@ void check_packed(PackedMill& mill, Recipe recipe) {
           CAPTURE(static_cast<int>(fidelity), static_cast<int>(layout), static_cast<int>(channels), dtype_name(dtype));
           REQUIRE(packed.tensor.dtype() == dtype);
           check_is_flat(packed.tensor);
-          for (std::uint32_t i = 0; i < kImages; ++i) {
+          for (std::uint32_t i = 0; i < kPackedImages; ++i) {
             if (dtype == DType::kUint8) {
               Recipe alone = recipe;
               alone.packing = Packing::kOneSize;
@@ -136,7 +136,7 @@ TEST_CASE("packed patches hold the same pixels in every element type", "[system]
     REQUIRE(std::vector(shape.begin(), shape.end()) ==
             std::vector(expected.tensor.shape().begin(), expected.tensor.shape().end()));
     REQUIRE(numbers_of(batch.tensor.data(), dtype) == numbers_of(expected.tensor.data(), DType::kUint8));
-    for (std::uint32_t i = 0; i < kImages; ++i)
+    for (std::uint32_t i = 0; i < kPackedImages; ++i)
       REQUIRE(numbers_of(batch.tensor.pixels(i), dtype) == numbers_of(expected.tensor.pixels(i), DType::kUint8));
   }
 }

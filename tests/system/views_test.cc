@@ -12,7 +12,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kImages = 7;
+constexpr std::uint32_t kViewsImages = 7;
 
 Recipe large() {
   Recipe recipe = Recipe::train(48);
@@ -26,10 +26,10 @@ Recipe small() {
 
 struct ViewsMill {
   explicit ViewsMill(const Recipe& recipe)
-      : paths(write_image_folder(folder / "pictures", {.images = kImages, .classes = 2})),
+      : paths(write_image_folder(folder / "pictures", {.images = kViewsImages, .classes = 2})),
         daemon({.roots = {folder.path()}}),
-        session(
-            need(daemon.connect().open_session({.name = "views", .slots = 6, .batch = kImages, .recipe = recipe}))) {}
+        session(need(
+            daemon.connect().open_session({.name = "views", .slots = 6, .batch = kViewsImages, .recipe = recipe}))) {}
 
   BatchRequest request(const Recipe& recipe, OnError on_error = OnError::kFail) const {
     BatchRequest wanted{.recipe = recipe, .seed = 11, .epoch = 2, .on_error = on_error};
@@ -67,14 +67,14 @@ TEST_CASE("each view of a batch is a tensor of its own, of the pixels that its r
 
   const std::span<const ViewTensor> views = batch.tensor.views();
   REQUIRE(views.size() == 3);
-  REQUIRE(views[0].shape == Shape{kImages, 3, 48, 48});
+  REQUIRE(views[0].shape == Shape{kViewsImages, 3, 48, 48});
   REQUIRE(views[1].shape == views[0].shape);
-  REQUIRE(views[2].shape == Shape{kImages, 3, 21, 23});
+  REQUIRE(views[2].shape == Shape{kViewsImages, 3, 21, 23});
   REQUIRE(batch.tensor.shape().size() == 1);
   for (const ViewTensor& view : views)
     REQUIRE(reinterpret_cast<std::uintptr_t>(view.data.data()) % kPackedAlignment == 0);
   bool differs = false;
-  for (std::size_t i = 0; i < kImages; ++i) {
+  for (std::size_t i = 0; i < kViewsImages; ++i) {
     REQUIRE(image_of(views[0], i) == pixels_of(first.tensor, i));
     REQUIRE(image_of(views[2], i) == pixels_of(last.tensor, i));
     REQUIRE(pixels_of(batch.tensor, i) == image_of(views[0], i));
@@ -99,10 +99,10 @@ TEST_CASE("what on_error makes of a bad sample it makes of each of its views", "
   const Batch failed = mill.make(mill.request(recipe));
 
   REQUIRE(failed.failure);
-  REQUIRE(skipped.tensor.views()[0].shape[0] == kImages - 1);
+  REQUIRE(skipped.tensor.views()[0].shape[0] == kViewsImages - 1);
   for (std::size_t view = 0; view < 2; ++view) {
     const ViewTensor& good = whole.tensor.views()[view];
-    for (std::size_t i = 0; i < kImages; ++i) {
+    for (std::size_t i = 0; i < kViewsImages; ++i) {
       INFO("view " << view << ", image " << i);
       const std::vector<std::byte> zeroes(good.strides[0]);
       CHECK(image_of(zeroed.tensor.views()[view], i) == (i == 2 ? zeroes : image_of(good, i)));

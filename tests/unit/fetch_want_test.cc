@@ -10,8 +10,10 @@
 #include "daemon/fetch/host_want.h"
 #include "daemon/fetch/roots.h"
 #include "daemon/fetch/sample_reader.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 
@@ -57,6 +59,7 @@ struct WantFixture {
 }  // namespace
 
 TEST_CASE("files are read by spare descriptors where others have taken the last ones", "[fetch]") {
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   WantFixture fixture;
   const std::vector<SampleSource> sources = fixture.files();
   const auto limit = DescriptorLimit::left(0);
@@ -85,6 +88,7 @@ TEST_CASE("what lies beneath a root that is not there is told apart from a file 
 }
 
 TEST_CASE("without any descriptor a file is not bad but to be asked for later", "[fetch]") {
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   WantFixture fixture;
   const std::vector<SampleSource> sources = fixture.files();
   std::vector<Fetched> items;
@@ -98,6 +102,7 @@ TEST_CASE("without any descriptor a file is not bad but to be asked for later", 
 }
 
 TEST_CASE("a listing without descriptors is unavailable, and takes no link to a folder for a file", "[fetch]") {
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   WantFixture fixture;
   fixture.files();
   bool listed = false;
