@@ -8,7 +8,7 @@
 namespace millrace::kernels::cuda::bench {
 namespace {
 
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kPoolAlignment = 16;
 
 std::vector<std::uint8_t> make_index(const jpeg::Header& header, jpeg::Decoder& decoder) {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(header.size.width) * header.size.height *
@@ -38,7 +38,7 @@ ImagePool::ImagePool(const std::vector<ImageFile>& files, std::size_t images) {
   for (std::size_t i = 0; i < images; ++i) {
     const std::size_t which = i % usable.size(), size = usable[which]->bytes.size();
     images_.push_back({bytes, size, sizes[which], &indexes_[which]});
-    bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+    bytes += (size + kPoolAlignment - 1) / kPoolAlignment * kPoolAlignment;
   }
   memory_.reserve(bytes);
   for (std::size_t i = 0; i < images; ++i)
