@@ -17,7 +17,7 @@ long_run() {
   step "Python wheels of ours" "$setup" wheels
   step "wheels, installed and used" tests/system/wheels_test.sh build/wheels build/release/tests/support/cuda_driver/lib
   step "wheels on Debian 13" tests/system/wheels_elsewhere.sh build/wheels trixie
-  step "clang: thread-safety analysis, ASan + UBSan" "$setup" test --preset clang --offline --long -L "$sanitized"
+  step "clang: thread-safety analysis, ASan + UBSan" env MILLRACE_TEST_ROUNDS=4 "$setup" test --preset clang --offline --long -L "$sanitized"
   step "fuzzing, 60 seconds a target" tests/fuzz/run.sh build/clang 60
   step "g++ TSan" "$setup" test --preset tsan --offline --long -L "$sanitized"
   report "$release" "${lists[@]}"

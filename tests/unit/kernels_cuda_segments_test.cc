@@ -244,7 +244,7 @@ TEST_CASE("a restart interval that ends too early or too late is not decoded her
     REQUIRE(tokenise_one(made.image, random_run(random))->status == Status::kNotHere);
     ++taken;
   }
-  REQUIRE(taken > 20);
+  REQUIRE(taken > rounds(20));
 }
 
 TEST_CASE("restart intervals without segments are not decoded here", "[cuda]") {
