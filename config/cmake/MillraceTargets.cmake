@@ -61,6 +61,9 @@ endfunction()
 # millrace_is_tested(RESULT UNDER): whether this build has tests that are for the sanitizer UNDER: `address`, `thread`, `none`, or empty for both.
 # A build without sanitizers has all tests. tests/README.md says which test is for which, and why.
 function(millrace_is_tested result under)
+  if(NOT under MATCHES "^(|address|thread|none)$")
+    message(FATAL_ERROR "UNDER is address, thread or none, not ${under}")
+  endif()
   if(NOT MILLRACE_SANITIZE OR under STREQUAL "" OR MILLRACE_SANITIZE MATCHES "${under}")
     set(${result} ON PARENT_SCOPE)
   else()
@@ -69,8 +72,8 @@ function(millrace_is_tested result under)
 endfunction()
 
 # millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds] [OPTIMISED]): a
-# Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is what it takes in a release build, where that is over
-# ten seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
+# Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
+# seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
 # A test's own sources are compiled without optimisation, which takes half the time, unless they compute much themselves, and several at once.
 function(millrace_test name)
   cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})

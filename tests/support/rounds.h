@@ -1,4 +1,4 @@
-// How often a test draws: seldom, so that all of them take seconds, and a third of that under sanitizers, where a draw takes five times as long.
+// How often a test draws: seldom, so that all of them take seconds, and a third of that under sanitizers, where a draw takes some ten times as long.
 // $MILLRACE_TEST_ROUNDS multiplies it; the long run sets it to 4 under sanitizers.
 #pragma once
 
