@@ -20,6 +20,9 @@
 namespace millrace {
 namespace {
 
+// Samples wanted are halved after each such time, and a card is programmed once they are 64. Every machine makes that many in it.
+constexpr auto kSwap = "swap_milliseconds = 5000\n";
+
 bool no_cards() {
   if (has_cards()) return false;
   skip_loudly("FPGA cards: this build found no libxrt-dev of Debian's");
@@ -135,7 +138,7 @@ TEST_CASE("devices say what a card is", "[system][fpga]") {
 
 TEST_CASE("a card is programmed for packed coefficients once most samples come so", "[system][fpga]") {
   if (no_cards()) return;
-  const CardMill mill({.side = 240, .settings = "swap_milliseconds = 100\n", .cache = "settled_seconds = 2\n"});
+  const CardMill mill({.side = 240, .settings = kSwap, .cache = "settled_seconds = 2\n"});
   std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until files are older than what counts as settled
   const CardEpoch expected = run_epoch(mill, "cpu", {}, CacheUse::kPacked);
   REQUIRE(eventually([&] { return mill.daemon.metric("millrace_cache_entries") >= kCardImages; }));
@@ -186,7 +189,7 @@ TEST_CASE("files that just changed are made by cards that are named, and one too
 TEST_CASE("time that a card takes to be programmed is not that of its samples", "[system][fpga]") {
   if (no_cards()) return;
   const CardMill mill({.side = 240,
-                       .settings = "swap_milliseconds = 100\n",
+                       .settings = kSwap,
                        .cache = "settled_seconds = 2\n",
                        .limits = "time_milliseconds = 1500\n",
                        .program_milliseconds = 2000});
