@@ -26,6 +26,16 @@ from pictures import SIZE, make_folder
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_finish() -> None:
+    """Leaves what the imports made out of each gc.collect() of a test, which takes half a second with PyTorch and JAX otherwise."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three classes (ant, bee, cat) of 20 PNG each; see pictures.py for what is in them."""
