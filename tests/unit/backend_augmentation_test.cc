@@ -20,8 +20,8 @@
 namespace millrace {
 namespace {
 
-constexpr Size kSize{41, 30};
-constexpr RandomKey kKey{.seed = 5, .epoch = 1, .sample = SampleId{12}};
+constexpr Size kAugmentedSize{41, 30};
+constexpr RandomKey kAugmentedKey{.seed = 5, .epoch = 1, .sample = SampleId{12}};
 
 const std::vector<Step>& some_steps() {
   static const std::vector<Step> kSteps{
@@ -37,11 +37,11 @@ struct Made {
 };
 
 Made make(const Recipe& recipe, ImageFormat format = ImageFormat::kPng, Fidelity fidelity = Fidelity::kExact,
-          SampleLimits limits = {}, bool flip = false, Size size = kSize) {
+          SampleLimits limits = {}, bool flip = false, Size size = kAugmentedSize) {
   EncodedImage image = image_of(format, 60, 50);
   SampleGeometry geometry = resized_whole(image, size);
   geometry.flip = flip;
-  if (is_augmented(recipe)) geometry.draws = kKey;
+  if (is_augmented(recipe)) geometry.draws = kAugmentedKey;
   Made made;
   made.bytes.resize(image_bytes(recipe, size).count);
   const SampleTask task{0, std::move(image), geometry, in_host_memory(made.bytes)};
@@ -57,13 +57,13 @@ std::vector<std::byte> pixels_of(ImageFormat format, Fidelity fidelity, bool fli
 
 // The steps done to a finished picture, which is then stored.
 std::vector<std::byte> expected(const Recipe& recipe, std::vector<std::byte> pixels) {
-  const kernels::MutableU8View picture{reinterpret_cast<std::uint8_t*>(pixels.data()), kSize.width, kSize.height, 3,
-                                       std::ptrdiff_t{3} * kSize.width};
+  const kernels::MutableU8View picture{reinterpret_cast<std::uint8_t*>(pixels.data()), kAugmentedSize.width,
+                                       kAugmentedSize.height, 3, std::ptrdiff_t{3} * kAugmentedSize.width};
   std::vector<kernels::Operation> operations;
-  draw_steps(recipe.steps, picture.size(), kKey, operations);
+  draw_steps(recipe.steps, picture.size(), kAugmentedKey, operations);
   kernels::TimeLimit limit;
   REQUIRE(kernels::Augmenter(kernels::Target::kScalar).apply(picture, operations, limit, picture));
-  std::vector<std::byte> tensor(image_bytes(recipe, kSize).count);
+  std::vector<std::byte> tensor(image_bytes(recipe, kAugmentedSize).count);
   kernels::Workspace workspace(kernels::Target::kScalar);
   const kernels::StoreTable table(store_spec(recipe));
   kernels::ImageStore store(table, tensor, picture.size(), 3, kernels::Flip::kNone, workspace);
@@ -141,7 +141,7 @@ TEST_CASE("an erased rectangle is overwritten in the finished tensor, and nothin
   const Recipe plain{.dtype = dtype, .layout = layout, .channels = channels};
   Recipe recipe = plain;
   recipe.erasing = Erasing{.probability = 1, .scale = {0.2F, 0.4F}, .value = {3, 5, 7}, .noise = noise};
-  const std::vector<Box> boxes = draw_erased(*recipe.erasing, kSize, kKey);
+  const std::vector<Box> boxes = draw_erased(*recipe.erasing, kAugmentedSize, kAugmentedKey);
   REQUIRE(boxes.size() == 1);
   const Box* const box = boxes.data();
   REQUIRE(box);
@@ -149,17 +149,19 @@ TEST_CASE("an erased rectangle is overwritten in the finished tensor, and nothin
   const Made before = make(plain), after = make(recipe);
 
   REQUIRE_FALSE(after.outcome.error);
-  RandomStream stream(kKey, RandomStream::Use::kNoise);
+  RandomStream stream(kAugmentedKey, RandomStream::Use::kNoise);
   const std::size_t count = channel_count(channels), element = dtype_bytes(dtype).count;
   for (std::size_t channel = 0; channel < count; ++channel) {
     const std::size_t stored = channels == Channels::kBgr ? 2 - channel : channel;
     float value = recipe.erasing->value[channel];
     if (noise == Erasing::Noise::kChannel) value = static_cast<float>(stream.normal());
-    for (int y = 0; y < static_cast<int>(kSize.height); ++y) {
-      for (int x = 0; x < static_cast<int>(kSize.width); ++x) {
-        const std::size_t pixel = static_cast<std::size_t>(y) * kSize.width + static_cast<std::size_t>(x);
+    for (int y = 0; y < static_cast<int>(kAugmentedSize.height); ++y) {
+      for (int x = 0; x < static_cast<int>(kAugmentedSize.width); ++x) {
+        const std::size_t pixel = static_cast<std::size_t>(y) * kAugmentedSize.width + static_cast<std::size_t>(x);
         const std::size_t at =
-            (layout == Layout::kNhwc ? pixel * count + stored : stored * kSize.width * kSize.height + pixel) * element;
+            (layout == Layout::kNhwc ? pixel * count + stored
+                                     : stored * kAugmentedSize.width * kAugmentedSize.height + pixel) *
+            element;
         const bool inside = x >= box->left && x < box->left + box->width && y >= box->top && y < box->top + box->height;
         if (inside && noise == Erasing::Noise::kPixel) value = static_cast<float>(stream.normal());
         const float wanted = inside ? bits_of(dtype, value) : as_float(dtype, &before.bytes[at]);
@@ -208,9 +210,9 @@ TEST_CASE("the time limit of an image holds while steps are done", "[backend]") 
 
 TEST_CASE("a recipe with steps and nothing to draw from is our own fault, and no sample's pixels", "[backend]") {
   EncodedImage image = image_of(ImageFormat::kPng, 60, 50);
-  const SampleGeometry geometry = resized_whole(image, kSize);
+  const SampleGeometry geometry = resized_whole(image, kAugmentedSize);
   const Recipe recipe{.steps = some_steps()};
-  std::vector<std::byte> bytes(image_bytes(recipe, kSize).count);
+  std::vector<std::byte> bytes(image_bytes(recipe, kAugmentedSize).count);
   const SampleTask task{0, std::move(image), geometry, in_host_memory(bytes)};
   ImageWorkspace workspace;
 

@@ -14,13 +14,13 @@ namespace {
 
 using namespace std::string_literals;
 
-bool is_there() {
+bool avif_is_there() {
   if (can_make_avif() && can_decode_avif()) return true;
   skip_loudly("AVIF: this build, or this host, has no libavif (libavif-dev)");
   return false;
 }
 
-std::vector<int> samples_of(const Pixels& pixels, std::uint32_t kept) {
+std::vector<int> avif_samples_of(const Pixels& pixels, std::uint32_t kept) {
   std::vector<int> samples;
   for (std::size_t i = 0; i < pixels.data.size(); ++i) {
     if (i % pixels.channels < kept) samples.push_back(pixels.data[i]);
@@ -28,7 +28,7 @@ std::vector<int> samples_of(const Pixels& pixels, std::uint32_t kept) {
   return samples;
 }
 
-std::size_t place_of(const File& file, const std::string& name) {
+std::size_t avif_place_of(const File& file, const std::string& name) {
   const File wanted = file_of(name);
   const auto found = std::search(file.begin(), file.end(), wanted.begin(), wanted.end());
   REQUIRE(found != file.end());
@@ -37,7 +37,7 @@ std::size_t place_of(const File& file, const std::string& name) {
 
 File with_name(File file, const std::string& name, const std::string& other) {
   const File bytes = file_of(other);
-  std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(place_of(file, name)));
+  std::copy(bytes.begin(), bytes.end(), file.begin() + static_cast<std::ptrdiff_t>(avif_place_of(file, name)));
   return file;
 }
 
@@ -63,9 +63,9 @@ File described(const std::string& properties, const std::string& numbers, const 
   const std::string iprp = box("iprp", box("ipco", properties) + ipma);
   return file_of(kBegin + box("meta", kFull + pitm + iinf + iprp + more));
 }
-const std::string kSize = box("ispe", kFull + "\0\0\0\x07\0\0\0\5"s);
+const std::string kAvifSize = box("ispe", kFull + "\0\0\0\x07\0\0\0\5"s);
 
-SourceInfo probed(const File& file) {
+SourceInfo avif_probed(const File& file) {
   const Result<SourceInfo> info = probe_image(file, SampleLimits{}, UseOrientation::kYes);
   REQUIRE(info);
   REQUIRE(info->format == ImageFormat::kAvif);
@@ -73,7 +73,7 @@ SourceInfo probed(const File& file) {
 }
 
 TEST_CASE("an AVIF's pixels are those that were put in, without its alpha", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   for (const std::uint32_t channels : {1U, 2U, 3U, 4U}) {
     for (const int depth : {8, 10, 12}) {
       CAPTURE(channels, depth);
@@ -83,7 +83,7 @@ TEST_CASE("an AVIF's pixels are those that were put in, without its alpha", "[ba
       std::vector<int> samples =
           decoded(decode_avif, make_avif({.pixels = pixels, .bit_depth = depth}), {75, 133}, static_cast<int>(kept));
 
-      const std::vector<int> expected = samples_of(pixels, kept);
+      const std::vector<int> expected = avif_samples_of(pixels, kept);
       if (depth > 8) {  // white is 255 in 8 bits, and not quite white here
         for (std::size_t i = 0; i < samples.size(); ++i) samples[i] += samples[i] == expected[i] - 1;
       }
@@ -93,7 +93,7 @@ TEST_CASE("an AVIF's pixels are those that were put in, without its alpha", "[ba
 }
 
 TEST_CASE("any box of an AVIF has the pixels of the whole", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   std::mt19937 random(1);
   for (const std::uint32_t channels : {1U, 3U, 4U}) {
     for (const int depth : {8, 10, 12})
@@ -103,22 +103,23 @@ TEST_CASE("any box of an AVIF has the pixels of the whole", "[backend]") {
 }
 
 TEST_CASE("an AVIF lies as irot and imir say", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const File file = make_avif({.pixels = make_pixels(7, 5, 3, 1), .orientation = orientation});
 
-    REQUIRE(probed(file).orientation == orientation);
-    REQUIRE(probed(file).stored == Size{7, 5});
+    REQUIRE(avif_probed(file).orientation == orientation);
+    REQUIRE(avif_probed(file).stored == Size{7, 5});
   }
 }
 
 TEST_CASE("an AVIF that is cut off or damaged is an error for every box, with libavif's words", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   const File whole = make_avif({.pixels = make_pixels(40, 40, 3, 1)});
   File cut = whole, damaged = whole;
   cut.resize(whole.size() - 1);
-  std::fill(damaged.begin() + static_cast<std::ptrdiff_t>(place_of(whole, "mdat") + 4), damaged.end(), std::byte{0x5A});
-  const std::size_t size_at = place_of(whole, "ispe") + 8;
+  std::fill(damaged.begin() + static_cast<std::ptrdiff_t>(avif_place_of(whole, "mdat") + 4), damaged.end(),
+            std::byte{0x5A});
+  const std::size_t size_at = avif_place_of(whole, "ispe") + 8;
 
   REQUIRE(decoding_refused(decode_avif, cut, {40, 40}).starts_with("truncated AVIF: "));
   REQUIRE(decoding_refused(decode_avif, damaged, {40, 40}).starts_with("damaged AVIF: "));
@@ -129,10 +130,10 @@ TEST_CASE("an AVIF that is cut off or damaged is an error for every box, with li
 }
 
 TEST_CASE("nothing of the heap's is in a damaged AVIF's pixels", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   const File file = make_avif({.pixels = make_pixels(40, 40, 3, 1)});
   std::size_t made = 0;
-  for (std::size_t at = place_of(file, "mdat") + 4; at < file.size(); ++at) {
+  for (std::size_t at = avif_place_of(file, "mdat") + 4; at < file.size(); ++at) {
     File damaged = file;
     damaged[at] ^= std::byte{0x55};
     CAPTURE(at);
@@ -144,61 +145,60 @@ TEST_CASE("nothing of the heap's is in a damaged AVIF's pixels", "[backend]") {
 }
 
 TEST_CASE("a picture larger than its boxes say is not decoded", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   const File whole = make_avif({.pixels = make_pixels(600, 600, 3, 1)});
-  const std::size_t at = place_of(whole, "ispe") + 8;
+  const std::size_t at = avif_place_of(whole, "ispe") + 8;
   const File small = with_number(with_number(whole, at, 16), at + 4, 16);
 
-  REQUIRE(probed(small).stored == Size{16, 16});
+  REQUIRE(avif_probed(small).stored == Size{16, 16});
   REQUIRE(decoding_refused(decode_avif, small, {16, 16}).starts_with("damaged AVIF: "));
 }
 
 TEST_CASE("decoding an AVIF stops at the deadline", "[backend]") {
-  if (!is_there()) return;
+  if (!avif_is_there()) return;
   REQUIRE(code_when_late(decode_avif, make_avif({.pixels = make_pixels(64, 64, 3, 1)}), {64, 64}) == Code::kDeadline);
 }
 
 TEST_CASE("the size of an AVIF and how it is turned stand in its boxes", "[backend]") {
   const std::string irot = box("irot", "\1"s), imir = box("imir", "\1"s), other = box("pasp", "12345678");
 
-  REQUIRE(probed(described(kSize, "\1")).stored == Size{7, 5});
-  REQUIRE(probed(described(kSize, "\1")).orientation == 1);
-  REQUIRE(probed(described(kSize + irot, "\1\2")).orientation == 8);
-  REQUIRE(probed(described(kSize + irot + imir, "\1\x82\x83")).orientation == 7);
-  REQUIRE(probed(described(other + imir + kSize, "\3\2")).orientation == 2);
-  REQUIRE(probed(described(kSize + irot, "\1")).orientation == 1);  // another item's
+  REQUIRE(avif_probed(described(kAvifSize, "\1")).stored == Size{7, 5});
+  REQUIRE(avif_probed(described(kAvifSize, "\1")).orientation == 1);
+  REQUIRE(avif_probed(described(kAvifSize + irot, "\1\2")).orientation == 8);
+  REQUIRE(avif_probed(described(kAvifSize + irot + imir, "\1\x82\x83")).orientation == 7);
+  REQUIRE(avif_probed(described(other + imir + kAvifSize, "\3\2")).orientation == 2);
+  REQUIRE(avif_probed(described(kAvifSize + irot, "\1")).orientation == 1);  // another item's
 }
 
 TEST_CASE("an AVIF whose boxes are broken is refused, and says why", "[backend]") {
   const std::string broken = "a broken AVIF: ";
 
   REQUIRE(refused(file_of(kBegin)) == broken + "cut off: the file ends before the boxes that say what is in it");
-  File cut = described(kSize, "\1");
+  File cut = described(kAvifSize, "\1");
   cut.pop_back();
   REQUIRE(refused(cut) == broken + "cut off: the file ends before the end of the boxes that say what is in it");
-  REQUIRE(refused(with_name(described(kSize, "\1"), "pitm", "free")) ==
+  REQUIRE(refused(with_name(described(kAvifSize, "\1"), "pitm", "free")) ==
           broken + "its boxes do not say which picture is meant");
-  REQUIRE(refused(described(kSize, "\2")) == broken + "its boxes do not say how large the picture is");
-  REQUIRE(refused(described(kSize, "")) == broken + "its boxes do not say how large the picture is");
+  REQUIRE(refused(described(kAvifSize, "\2")) == broken + "its boxes do not say how large the picture is");
+  REQUIRE(refused(described(kAvifSize, "")) == broken + "its boxes do not say how large the picture is");
   REQUIRE(refused(described(box("ispe", kFull + "\0\0\0\7\0\0"s), "\1")) ==
           broken + "its boxes do not say how large the picture is");
   REQUIRE(refused(described(box("ispe", kFull + "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s), "\1")).find("over the limit") !=
           std::string::npos);
-  REQUIRE(
-      refused(described(kSize, "\1", box("free", std::string(300'000, '\0')))).find("more than a picture can have") !=
-      std::string::npos);
+  REQUIRE(refused(described(kAvifSize, "\1", box("free", std::string(300'000, '\0'))))
+              .find("more than a picture can have") != std::string::npos);
 }
 
 TEST_CASE("what an AVIF takes of memory goes by its parts, its alpha and its frames", "[backend]") {
   const std::string iloc = box("iloc", kFull + "\x44\0\0\1\0\1\0\0\0\1\0\0\0\0\0\0\0\4"s);
   const auto with_data = [&](const std::string& frames) {
-    File file = described(kSize, "\1", iloc);
-    const std::size_t at = place_of(file, "iloc") + 18;
+    File file = described(kAvifSize, "\1", iloc);
+    const std::size_t at = avif_place_of(file, "iloc") + 18;
     const auto place = static_cast<std::uint32_t>(file.size());
     file = with_number(with_number(file, at, place), at + 4, static_cast<std::uint32_t>(frames.size()));
     const File data = file_of(frames);
     file.insert(file.end(), data.begin(), data.end());
-    return probed(file).codec;
+    return avif_probed(file).codec;
   };
   const std::string frame = "\x32\0"s, sequence = "\x0A\0"s;
 
@@ -210,7 +210,7 @@ TEST_CASE("what an AVIF takes of memory goes by its parts, its alpha and its fra
   REQUIRE(none.at_most > two.at_most);
   REQUIRE(with_data("\x30"s) == one);  // as long as the data is
   if (!can_make_avif()) return;
-  const auto made = [](const AvifSpec& spec) { return probed(make_avif(spec)).codec; };
+  const auto made = [](const AvifSpec& spec) { return avif_probed(make_avif(spec)).codec; };
   const Pixels pixels = make_pixels(300, 300, 3, 1);
   REQUIRE(made({.pixels = pixels, .bit_depth = 10}).needed > made({.pixels = pixels}).needed);
   REQUIRE(made({.pixels = make_pixels(300, 300, 4, 1)}).needed > made({.pixels = pixels}).needed);

@@ -33,26 +33,26 @@ SampleLimits patient() {
   return limits;
 }
 
-struct File {
+struct FastFile {
   std::string name;
   EncodedImage image;
 };
 
-std::optional<File> file_of(const std::string& name, const std::vector<std::byte>& data) {
+std::optional<FastFile> file_of(const std::string& name, const std::vector<std::byte>& data) {
   EncodedBytes bytes(data.size());
   if (!data.empty()) std::memcpy(bytes.writable().data(), data.data(), data.size());
   const Result<SourceInfo> info = probe_image(bytes.view(), SampleLimits{}, UseOrientation::kYes);
   if (!info) return std::nullopt;
-  return File{name, EncodedImage{std::move(bytes), *info}};
+  return FastFile{name, EncodedImage{std::move(bytes), *info}};
 }
 
-std::vector<File> files_of(const std::string& folder) {
+std::vector<FastFile> files_of(const std::string& folder) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file()) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<File> files;
+  std::vector<FastFile> files;
   for (const auto& path : paths) {
     std::ifstream in(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
@@ -82,7 +82,7 @@ struct Made {
   std::optional<Error> error;
 };
 
-Made make(File& file, const Recipe& recipe, const SampleGeometry& geometry, ImageWorkspace& workspace,
+Made make(FastFile& file, const Recipe& recipe, const SampleGeometry& geometry, ImageWorkspace& workspace,
           Fidelity fidelity) {
   Made made{std::vector<std::byte>(image_bytes(recipe, geometry.output()).count), std::nullopt};
   SampleTask task{0, std::move(file.image), geometry, in_host_memory(made.tensor)};
@@ -91,7 +91,7 @@ Made make(File& file, const Recipe& recipe, const SampleGeometry& geometry, Imag
   return made;
 }
 
-SampleGeometry geometry_of(const File& file, const Recipe& recipe, std::uint64_t epoch) {
+SampleGeometry geometry_of(const FastFile& file, const Recipe& recipe, std::uint64_t epoch) {
   const auto geometry =
       draw_geometry(recipe, {}, file.image.info, RandomKey{7, epoch, SampleId{epoch}}, SampleLimits{}.side);
   if (!geometry) FAIL(geometry.error().message);
@@ -99,7 +99,7 @@ SampleGeometry geometry_of(const File& file, const Recipe& recipe, std::uint64_t
 }
 
 // Both fidelities of one sample, which have one verdict.
-std::optional<LevelDifference> compare(File& file, const Recipe& recipe, std::uint64_t epoch) {
+std::optional<LevelDifference> compare(FastFile& file, const Recipe& recipe, std::uint64_t epoch) {
   static ImageWorkspace exact, fast;
   const SampleGeometry geometry = geometry_of(file, recipe, epoch);
   const Made expected = make(file, recipe, geometry, exact, Fidelity::kExact);
@@ -119,9 +119,9 @@ constexpr std::size_t kEach = kSanitized ? 8 : 1;
 
 void check_bound(const std::string& folder, const Recipe& recipe, std::uint64_t epochs, double most_mean = kMostMean) {
   LevelDifference worst;
-  std::vector<File> files = files_of(folder);
+  std::vector<FastFile> files = files_of(folder);
   for (std::size_t i = 0; i < files.size(); i += kEach) {
-    File& file = files[i];
+    FastFile& file = files[i];
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
       const auto found = compare(file, recipe, epoch);
       REQUIRE(found);
@@ -136,7 +136,7 @@ void check_bound(const std::string& folder, const Recipe& recipe, std::uint64_t 
 }
 
 // The whole image's.
-Pixels pixels_of(File& file) {
+Pixels pixels_of(FastFile& file) {
   static ImageWorkspace workspace;
   Recipe recipe;
   recipe.layout = Layout::kNhwc;
@@ -172,7 +172,7 @@ TEST_CASE("fast has exact's verdict on damaged and unusual files, and near its p
   for (const char* const folder : {"bad-jpeg", "jpeg-variants"}) {
     const auto data = test_data(folder);
     if (!data) continue;
-    for (File& file : files_of(*data)) {
+    for (FastFile& file : files_of(*data)) {
       const auto found = compare(file, training(40), 0);
       INFO(file.name);
       if (found) CHECK(found->mean <= 4 * kMostMean);
@@ -184,11 +184,11 @@ TEST_CASE("fast stays within its bound on progressive photographs that shrink mu
   const auto photos = test_data("photos");
   if (!photos) return;
   constexpr std::pair<int, int> kSamplings[] = {{1, 1}, {2, 1}, {2, 2}};
-  std::vector<File> files = files_of(*photos);
+  std::vector<FastFile> files = files_of(*photos);
   double most_mean = 0;
   for (std::size_t i = 0; i < files.size(); i += 4) {
     const auto [h, v] = kSamplings[i / 4 % 3];
-    std::optional<File> file = file_of(
+    std::optional<FastFile> file = file_of(
         files[i].name, make_jpeg({.pixels = pixels_of(files[i]), .h_samp = h, .v_samp = v, .progressive = true}));
     REQUIRE(file);
     for (const std::uint32_t side : {64U, 40U, 16U}) {
@@ -229,7 +229,7 @@ TEST_CASE("fast makes any sampling, size, orientation and format", "[fast]") {
       default:
         data = make_jpeg({.pixels = pixels, .h_samp = h, .v_samp = v, .exif_orientation = orientation / 2});
     }
-    std::optional<File> file = file_of("made", data);
+    std::optional<FastFile> file = file_of("made", data);
     REQUIRE(file);
     Recipe recipe = i % 3 == 0 && width < 4 * height && height < 4 * width
                         ? inference()
@@ -254,7 +254,7 @@ TEST_CASE("every kind of tensor that fast makes holds the same pixels", "[fast]"
   for (int i = 0; i < 200; ++i) {
     const std::uint32_t channels = random() % 4 == 0 ? 1 : 3;
     const Pixels pixels = make_pixels(30 + static_cast<std::uint32_t>(random()) % 200, 40, channels, 3);
-    std::optional<File> file =
+    std::optional<FastFile> file =
         file_of("made", random() % 3 == 0 ? make_png({.pixels = pixels}) : make_jpeg({.pixels = pixels}));
     REQUIRE(file);
     Recipe recipe = training(24);

@@ -13,9 +13,10 @@
 #include "tests/support/test_images.h"
 
 namespace millrace {
-namespace {
 
 using File = std::vector<std::byte>;
+
+namespace {
 
 constexpr std::uint32_t kSide = 24;
 

@@ -34,15 +34,15 @@ File with_bytes(File file, std::size_t at, const std::string& bytes) {
   return file;
 }
 
-SourceInfo probed(const File& file) {
+SourceInfo heic_probed(const File& file) {
   const Result<SourceInfo> info = probe_image(file, SampleLimits{}, UseOrientation::kYes);
   REQUIRE(info);
   REQUIRE(info->format == ImageFormat::kHeic);
   return *info;
 }
 
-kernels::Size size_of(const File& file) {
-  const Size size = probed(file).stored;
+kernels::Size heic_size_of(const File& file) {
+  const Size size = heic_probed(file).stored;
   return {static_cast<int>(size.width), static_cast<int>(size.height)};
 }
 
@@ -53,8 +53,8 @@ TEST_CASE("a HEIC's pixels are those of pillow-heif", "[backend]") {
     const File file = heic_file(name);
     const Pixels pixels = heic_pixels(name);
 
-    REQUIRE(probed(file).stored == Size{pixels.width, pixels.height});
-    REQUIRE(decoded(decode_heic, file, size_of(file), static_cast<int>(pixels.channels)) ==
+    REQUIRE(heic_probed(file).stored == Size{pixels.width, pixels.height});
+    REQUIRE(decoded(decode_heic, file, heic_size_of(file), static_cast<int>(pixels.channels)) ==
             std::vector<int>(pixels.data.begin(), pixels.data.end()));
   }
 }
@@ -67,7 +67,7 @@ TEST_CASE("what a damaged HEIC has no data for is black, and nothing of the heap
     File damaged = file;
     damaged[at] ^= std::byte{0x55};
     CAPTURE(at);
-    const std::vector<std::string> both = in_two_heaps(decode_heic, damaged, size_of(file));
+    const std::vector<std::string> both = in_two_heaps(decode_heic, damaged, heic_size_of(file));
     REQUIRE(both[0] == both[1]);
     made += both[0].size() > 1'000 ? 1 : 0;
   }
@@ -80,7 +80,7 @@ TEST_CASE("any box of a HEIC has the pixels of the whole", "[backend]") {
   for (const char* const name : {"colour", "grey", "deep", "grid"}) {
     CAPTURE(name);
     const File file = heic_file(name);
-    check_boxes(decode_heic, file, size_of(file), random);
+    check_boxes(decode_heic, file, heic_size_of(file), random);
   }
 }
 
@@ -89,10 +89,10 @@ TEST_CASE("a HEIC lies as irot and imir say, in the file's order", "[backend]") 
   const std::size_t at = place_of(file, "pixi");  // of 16 bytes, as two boxes of 8 and 8 with room for a byte each
   REQUIRE(std::to_integer<int>(file[at - 1]) == 16);
   const auto turned = [&](const std::string& name, char value) {
-    return probed(with_bytes(file, at, name + value)).orientation;
+    return heic_probed(with_bytes(file, at, name + value)).orientation;
   };
 
-  REQUIRE(probed(file).orientation == 1);
+  REQUIRE(heic_probed(file).orientation == 1);
   REQUIRE(turned("irot", 1) == 8);
   REQUIRE(turned("irot", 2) == 3);
   REQUIRE(turned("irot", 3) == 6);
@@ -139,7 +139,7 @@ TEST_CASE("a grid that refers to itself, or has too few parts, is refused", "[ba
   const File whole = heic_file("grid");
   const std::size_t dimg = place_of(whole, "dimg");
   const std::string itself{static_cast<char>(whole[dimg + 4]), static_cast<char>(whole[dimg + 5])};
-  const kernels::Size size = size_of(whole);
+  const kernels::Size size = heic_size_of(whole);
   PixelBuffer buffer;
 
   const auto of_itself = decode_heic(request_of(with_bytes(whole, dimg + 8, itself), size, {0, 0, 1, 1}), buffer);
@@ -153,10 +153,10 @@ TEST_CASE("a grid that refers to itself, or has too few parts, is refused", "[ba
 TEST_CASE("what a HEIC takes of memory goes by one part of it", "[backend]") {
   const File colour = heic_file("colour"), deep = heic_file("deep"), grid = heic_file("grid");
 
-  REQUIRE(probed(colour).codec.needed < 5_MiB);
-  REQUIRE(probed(colour).codec.at_most == probed(colour).codec.needed);
-  REQUIRE(probed(grid).codec.at_most > probed(grid).codec.needed);
-  REQUIRE(probed(deep).has.deep);
+  REQUIRE(heic_probed(colour).codec.needed < 5_MiB);
+  REQUIRE(heic_probed(colour).codec.at_most == heic_probed(colour).codec.needed);
+  REQUIRE(heic_probed(grid).codec.at_most > heic_probed(grid).codec.needed);
+  REQUIRE(heic_probed(deep).has.deep);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ bool has_our_decoder() {
   return false;
 }
 
-struct Rig {
+struct IndexRig {
   Counters counters;
   ImageCache cache{{.memory = 16_MiB, .disk = Bytes{0}, .state_dir = ""}, counters};
   ImageWorkspace with{JpegPath::kFastest, {}, &cache}, without;
@@ -82,7 +82,7 @@ TEST_CASE("tensors are the same with seek indexes, epoch by epoch", "[backend][s
   for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
     for (const int factor : {1, 2}) {
       for (const int orientation : {0, 6}) {
-        Rig rig;
+        IndexRig rig;
         EncodedImage image = make_image_file(5, factor, orientation);
         for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
           const auto expected = tensor_of(image, epoch, fidelity, rig.without);
@@ -99,7 +99,7 @@ TEST_CASE("tensors are the same with seek indexes, epoch by epoch", "[backend][s
 TEST_CASE("files with restart markers take no seek index, and count for none", "[backend][seek]") {
   if (!has_our_decoder()) return;
   for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
-    Rig rig;
+    IndexRig rig;
     EncodedImage image = make_image_file(5, 2, 0, 20), plain = make_image_file(5, 2);
     for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
       const auto expected = tensor_of(plain, epoch, fidelity, rig.without);
@@ -113,7 +113,7 @@ TEST_CASE("files with restart markers take no seek index, and count for none", "
 TEST_CASE("the seek index of another picture is found wrong, forgotten and made anew", "[backend][seek]") {
   if (!has_our_decoder()) return;
   for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
-    Rig rig;
+    IndexRig rig;
     EncodedImage image = make_image_file(5, 2), other = make_image_file(6, 2);
     const CacheKey key = key_of(image, rig.cache.seed());
     const auto wrong = index_of(other, key.owner());
@@ -131,7 +131,7 @@ TEST_CASE("the seek index of another picture is found wrong, forgotten and made 
 
 TEST_CASE("a file's identity is its key, where it has one", "[backend][seek]") {
   if (!has_our_decoder()) return;
-  Rig rig;
+  IndexRig rig;
   EncodedImage image = make_image_file(5, 2), same_bytes = make_image_file(5, 2);
   image.identity = FileIdentity{.device = 1, .inode = 2, .size = image.bytes.size(), .modified = 3, .changed = 4};
 

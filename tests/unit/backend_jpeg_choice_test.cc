@@ -14,10 +14,10 @@
 namespace millrace {
 namespace {
 
-struct ChromaSampling {
+struct ChosenSampling {
   int channels, h, v;
 };
-constexpr ChromaSampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
+constexpr ChosenSampling kChosenSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
 
 // A grey JPEG of 64x64 pixels whose scan is `bits` ('0' and '1'), with tables of a few short codes:
 // DC size 1 is 0, size 0 is 10; AC 16 zeros are 0, EOB is 10, 14 zeros and a value of one bit are 110.
@@ -46,7 +46,7 @@ TEST_CASE("ordinary JPEG files of any size and sampling have libjpeg-turbo's pix
   std::mt19937 random(11);
   const kernels::Size odd_sizes[] = {{1, 1},   {2, 2},   {4, 9},   {5, 5},    {7, 1},    {8, 8},     {9, 17},
                                      {16, 16}, {17, 33}, {31, 32}, {4097, 3}, {3, 4097}, {1500, 700}};
-  for (const ChromaSampling s : kSamplings) {
+  for (const ChosenSampling s : kChosenSamplings) {
     for (int image = 0; image < rounds(22); ++image) {
       const kernels::Size size =
           image < 13 ? odd_sizes[image] : kernels::Size{1 + below(random, 400), 1 + below(random, 300)};
@@ -87,7 +87,7 @@ TEST_CASE("a damaged JPEG has libjpeg-turbo's pixels or error", "[backend]") {
   std::mt19937 random(12);
   int taken = 0;
   for (int image = 0; image < rounds(600); ++image) {
-    const ChromaSampling s = kSamplings[image % 5];
+    const ChosenSampling s = kChosenSamplings[image % 5];
     const kernels::Size size{8 + below(random, 180), 1 + below(random, 120)};
     File jpeg = make_jpeg(
         {.pixels = make_pixels(static_cast<std::uint32_t>(size.width), static_cast<std::uint32_t>(size.height),
@@ -109,7 +109,7 @@ TEST_CASE("a damaged JPEG has libjpeg-turbo's pixels or error", "[backend]") {
 TEST_CASE("large damaged JPEG files have libjpeg-turbo's outcome with two streams", "[backend]") {
   std::mt19937 random(13);
   const kernels::Size size{400, 300};
-  for (const ChromaSampling s : kSamplings) {
+  for (const ChosenSampling s : kChosenSamplings) {
     const File jpeg = make_jpeg({.pixels = make_pixels(400, 300, static_cast<std::uint32_t>(s.channels), random()),
                                  .quality = 95,
                                  .h_samp = s.h,
@@ -131,7 +131,7 @@ TEST_CASE("large damaged JPEG files have libjpeg-turbo's outcome with two stream
 }
 
 TEST_CASE("a JPEG that lacks its last bytes is left to libjpeg-turbo", "[backend]") {
-  for (const ChromaSampling s : kSamplings) {
+  for (const ChosenSampling s : kChosenSamplings) {
     for (const int quality : {10, 70, 100}) {
       const File jpeg = make_jpeg({.pixels = make_pixels(70, 50, static_cast<std::uint32_t>(s.channels), 3),
                                    .quality = quality,
@@ -169,7 +169,7 @@ TEST_CASE("a run of sixteen zeros may fill a block, and no end of block follows"
 
 TEST_CASE("nothing outside a JPEG file's bytes is read", "[backend]") {
   std::mt19937 random(14);
-  for (const ChromaSampling s : kSamplings) {
+  for (const ChosenSampling s : kChosenSamplings) {
     File jpeg = make_jpeg({.pixels = make_pixels(150, 110, static_cast<std::uint32_t>(s.channels), 7),
                            .quality = 93,
                            .h_samp = s.h,

@@ -9,12 +9,12 @@
 namespace millrace {
 namespace {
 
-kernels::Size size_of(const JpegStream& stream) {
+kernels::Size random_size_of(const JpegStream& stream) {
   return {stream.width, stream.height};
 }
 
 // With our decoder and without it: what a sample sees.
-void check_outcome(ByteView file, kernels::Size size, const kernels::Box& box) {
+void check_random_outcome(ByteView file, kernels::Size size, const kernels::Box& box) {
   const LibjpegOutcome expected(file, size, box);
   PixelBuffer buffer;
   for (const auto& decoder : decoders())
@@ -25,8 +25,8 @@ void check_random_stream(const JpegDraw& draw, std::mt19937& random, int boxes) 
   const JpegStream stream = draw_jpeg(draw, random);
   const JpegFile file = write_jpeg(stream);
   for (int i = 0; i < boxes; ++i) {
-    const kernels::Box box = i == 0 ? whole(size_of(stream)) : random_box(random, size_of(stream));
-    const int taken = check_all(file.bytes, size_of(stream), box);
+    const kernels::Box box = i == 0 ? whole(random_size_of(stream)) : random_box(random, random_size_of(stream));
+    const int taken = check_all(file.bytes, random_size_of(stream), box);
     REQUIRE(taken == (is_plain(stream) ? static_cast<int>(decoders().size()) : 0));
   }
 }
@@ -59,8 +59,8 @@ TEST_CASE("coefficients that no image of 8-bit samples has are libjpeg-turbo's a
     const JpegStream stream = draw_jpeg({.range = JpegDraw::Range::kWild}, random);
     const JpegFile file = write_jpeg(stream);
     CAPTURE(i);
-    check_all(file.bytes, size_of(stream), whole(size_of(stream)));
-    check_outcome(file.bytes, size_of(stream), random_box(random, size_of(stream)));
+    check_all(file.bytes, random_size_of(stream), whole(random_size_of(stream)));
+    check_random_outcome(file.bytes, random_size_of(stream), random_box(random, random_size_of(stream)));
   }
 }
 
@@ -80,9 +80,9 @@ TEST_CASE("DC coefficients that leave sixteen bits are libjpeg-turbo's affair", 
     stream.ac[0] = optimal_code(histogram.ac[0]);
     const JpegFile file = write_jpeg(stream);
     CAPTURE(differences);
-    REQUIRE(check_all(file.bytes, size_of(stream), whole(size_of(stream))) == 0);
-    REQUIRE(check_all(file.bytes, size_of(stream), {0, 0, 64, 16}) > 0);
-    check_outcome(file.bytes, size_of(stream), whole(size_of(stream)));
+    REQUIRE(check_all(file.bytes, random_size_of(stream), whole(random_size_of(stream))) == 0);
+    REQUIRE(check_all(file.bytes, random_size_of(stream), {0, 0, 64, 16}) > 0);
+    check_random_outcome(file.bytes, random_size_of(stream), whole(random_size_of(stream)));
   }
 }
 
@@ -98,9 +98,10 @@ TEST_CASE("quantisation factors that leave sixteen bits with a sign are libjpeg-
     const JpegFile file = write_jpeg(stream);
     CAPTURE(factor);
     for (int y = 0; y < 64; y += 8) {
-      for (int x = y == 0 ? 8 : 0; x < 64; x += 8) REQUIRE(check_all(file.bytes, size_of(stream), {x, y, 8, 8}) == 0);
+      for (int x = y == 0 ? 8 : 0; x < 64; x += 8)
+        REQUIRE(check_all(file.bytes, random_size_of(stream), {x, y, 8, 8}) == 0);
     }
-    REQUIRE(check_all(file.bytes, size_of(stream), {0, 0, 8, 8}) > 0);
+    REQUIRE(check_all(file.bytes, random_size_of(stream), {0, 0, 8, 8}) > 0);
   }
 }
 
@@ -111,8 +112,8 @@ TEST_CASE("streams with any factors, components and restarts have libjpeg-turbo'
     const JpegStream stream = draw_jpeg({.kind = JpegDraw::Kind::kAny}, random);
     const JpegFile file = write_jpeg(stream);
     CAPTURE(i);
-    taken += check_all(file.bytes, size_of(stream), whole(size_of(stream))) > 0;
-    check_outcome(file.bytes, size_of(stream), random_box(random, size_of(stream)));
+    taken += check_all(file.bytes, random_size_of(stream), whole(random_size_of(stream))) > 0;
+    check_random_outcome(file.bytes, random_size_of(stream), random_box(random, random_size_of(stream)));
   }
   REQUIRE(taken > 10);
   REQUIRE(taken < rounds(150));
@@ -132,12 +133,12 @@ TEST_CASE("every kind of damage to a random stream has libjpeg-turbo's outcome",
       const JpegStream stream = draw_jpeg(draw, random);
       const File file = damage(write_jpeg(stream), static_cast<JpegDamage>(kind), random);
       const auto found = stored_size(file);
-      const kernels::Size size = found && found->width > 0 && found->height > 0 ? *found : size_of(stream);
+      const kernels::Size size = found && found->width > 0 && found->height > 0 ? *found : random_size_of(stream);
       if (std::int64_t{size.width} * size.height > 1 << 20) continue;
       const kernels::Box box = i % 2 == 0 ? whole(size) : random_box(random, size);
       CAPTURE(kind, i);
       taken += check_all(file, size, box) > 0;
-      check_outcome(file, size, box);
+      check_random_outcome(file, size, box);
     }
     INFO("damage " << kind << ": our decoder took " << taken);
     const auto damage_kind = static_cast<JpegDamage>(kind);

@@ -13,11 +13,11 @@ namespace {
 
 using Bytes8 = std::vector<std::byte>;
 
-DecodeRequest request_for(const Bytes8& jpeg, kernels::Size size, const kernels::Box& box) {
+DecodeRequest jpeg_request_for(const Bytes8& jpeg, kernels::Size size, const kernels::Box& box) {
   return {jpeg, size, box, Clock::now() + std::chrono::minutes(5)};
 }
 
-kernels::Box random_box(std::mt19937& random, kernels::Size size) {
+kernels::Box random_jpeg_box(std::mt19937& random, kernels::Size size) {
   const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
   const int left = below(size.width), top = below(size.height);
   return {left, top, 1 + below(size.width - left), 1 + below(size.height - top)};
@@ -37,13 +37,13 @@ kernels::U8View view_of(const Pixels& pixels) {
 
 // `boxes` random boxes of `jpeg` are what `full` has there. How many of them were refused as damaged, where that may
 // be.
-int check_boxes(const Bytes8& jpeg, const kernels::U8View& full, int boxes, std::mt19937& random,
-                bool may_be_damaged = false) {
+int check_jpeg_boxes(const Bytes8& jpeg, const kernels::U8View& full, int boxes, std::mt19937& random,
+                     bool may_be_damaged = false) {
   PixelBuffer buffer;
   int refused = 0;
   for (int i = 0; i < boxes; ++i) {
-    const kernels::Box box = i == 0 ? whole(full.size()) : random_box(random, full.size());
-    const Result<kernels::U8View> part = decode_jpeg(request_for(jpeg, full.size(), box), buffer);
+    const kernels::Box box = i == 0 ? whole(full.size()) : random_jpeg_box(random, full.size());
+    const Result<kernels::U8View> part = decode_jpeg(jpeg_request_for(jpeg, full.size(), box), buffer);
     CAPTURE(full.width, full.height, box.left, box.top, box.width, box.height);
     if (!part && may_be_damaged && box != whole(full.size())) {
       REQUIRE(part.error().code == Code::kInvalid);
@@ -63,9 +63,9 @@ std::size_t find(const Bytes8& bytes, int first, int second) {
   return bytes.size();
 }
 
-Error error_of(const Bytes8& jpeg, kernels::Size size) {
+Error jpeg_error_of(const Bytes8& jpeg, kernels::Size size) {
   PixelBuffer buffer;
-  const Result<kernels::U8View> part = decode_jpeg(request_for(jpeg, size, {0, 0, 1, 1}), buffer);
+  const Result<kernels::U8View> part = decode_jpeg(jpeg_request_for(jpeg, size, {0, 0, 1, 1}), buffer);
   REQUIRE_FALSE(part);
   return part.error();
 }
@@ -100,7 +100,7 @@ TEST_CASE("any box of a JPEG has the pixels of the whole, whatever the sampling"
       const Pixels full = decode_slowly(ImageFormat::kJpeg, jpeg);
 
       CAPTURE(s.channels, s.h, s.v, image);
-      check_boxes(jpeg, view_of(full), 30, random);
+      check_jpeg_boxes(jpeg, view_of(full), 30, random);
     }
   }
 }
@@ -112,7 +112,7 @@ TEST_CASE("a grey JPEG that declares sampling factors is the same picture", "[ba
 
   jpeg[find(jpeg, 0xFF, 0xC0) + 11] = std::byte{0x22};
 
-  check_boxes(jpeg, view_of(full), 30, random);
+  check_jpeg_boxes(jpeg, view_of(full), 30, random);
 }
 
 TEST_CASE("any box of a damaged JPEG that still decodes has the pixels of the whole, or is an error", "[backend]") {
@@ -130,12 +130,12 @@ TEST_CASE("any box of a damaged JPEG that still decodes has the pixels of the wh
       jpeg[data + random() % (jpeg.size() - data - 2)] ^= std::byte(1 << random() % 8);
     PixelBuffer buffer;
     const kernels::Size size{120, 90};
-    const Result<kernels::U8View> full = decode_jpeg(request_for(jpeg, size, whole(size)), buffer);
+    const Result<kernels::U8View> full = decode_jpeg(jpeg_request_for(jpeg, size, whole(size)), buffer);
     if (!full) continue;
     ++decoded;
 
     CAPTURE(image);
-    refused += check_boxes(jpeg, *full, 8, random, true);
+    refused += check_jpeg_boxes(jpeg, *full, 8, random, true);
   }
   REQUIRE(decoded > 100);
   REQUIRE(refused > 100);
@@ -148,7 +148,7 @@ TEST_CASE("a JPEG that was cut off is an error for every box", "[backend]") {
     while (jpeg.size() > 3) {
       jpeg.resize(jpeg.size() - std::max<std::size_t>(1, jpeg.size() / 9));
 
-      const Error error = error_of(jpeg, {100, 100});
+      const Error error = jpeg_error_of(jpeg, {100, 100});
 
       CAPTURE(jpeg.size(), error.message);
       REQUIRE(error.code == Code::kInvalid);
@@ -159,7 +159,7 @@ TEST_CASE("a JPEG that was cut off is an error for every box", "[backend]") {
 TEST_CASE("a JPEG of another size than its header was read to have is an error", "[backend]") {
   const Bytes8 jpeg = make_jpeg({.pixels = make_pixels(40, 30, 3, 1)});
 
-  const Error error = error_of(jpeg, {40, 31});
+  const Error error = jpeg_error_of(jpeg, {40, 31});
 
   REQUIRE(error.code == Code::kInvalid);
   REQUIRE(error.message == "the decoder finds 40x30 pixels where the header says 40x31");
@@ -173,8 +173,8 @@ TEST_CASE("12-bit and lossless JPEG files are unsupported, not damaged", "[backe
   deep[frame + 4] = std::byte{12};
   lossless[frame + 1] = std::byte{0xC3};
 
-  REQUIRE(error_of(deep, {40, 30}).code == Code::kUnsupported);
-  REQUIRE(error_of(lossless, {40, 30}).code == Code::kUnsupported);
+  REQUIRE(jpeg_error_of(deep, {40, 30}).code == Code::kUnsupported);
+  REQUIRE(jpeg_error_of(lossless, {40, 30}).code == Code::kUnsupported);
 }
 
 TEST_CASE("a JPEG of very many scans is refused instead of decoded for hours", "[backend]") {
@@ -188,7 +188,7 @@ TEST_CASE("a JPEG of very many scans is refused instead of decoded for hours", "
   for (int i = 0; i < 600; ++i) many.insert(many.end(), scan.begin(), scan.end());
   many.insert(many.end(), jpeg.end() - 2, jpeg.end());
 
-  const Error error = error_of(many, {64, 64});
+  const Error error = jpeg_error_of(many, {64, 64});
 
   REQUIRE(error.code == Code::kInvalid);
   REQUIRE(error.message.find("scans") != std::string::npos);

@@ -13,13 +13,14 @@
 namespace millrace {
 namespace {
 
-constexpr kernels::Size kSize{320, 240};
-constexpr kernels::Box kWhole{0, 0, kSize.width, kSize.height}, kTop{10, 4, 100, 40}, kBottom{200, 190, 100, 40};
+constexpr kernels::Size kVerdictSize{320, 240};
+constexpr kernels::Box kWhole{0, 0, kVerdictSize.width, kVerdictSize.height}, kTop{10, 4, 100, 40},
+    kBottom{200, 190, 100, 40};
 
 JpegFile photograph(int restart_interval = 0) {
   JpegFile file;
-  file.bytes =
-      make_jpeg({.pixels = make_pixels(kSize.width, kSize.height, 3, 9), .restart_interval = restart_interval});
+  file.bytes = make_jpeg(
+      {.pixels = make_pixels(kVerdictSize.width, kVerdictSize.height, 3, 9), .restart_interval = restart_interval});
   const std::byte sos[] = {std::byte{0xFF}, std::byte{0xDA}};
   const auto begin = file.bytes.begin();
   file.scan =
@@ -46,16 +47,16 @@ std::size_t middle_of(const JpegFile& file) {
 // Whether the box is delivered; the same whoever decodes.
 bool is_delivered(const File& file, const kernels::Box& box) {
   PixelBuffer buffer, other;
-  const auto expected = decode_jpeg(request_for(file, kSize, box), buffer);
+  const auto expected = decode_jpeg(request_for(file, kVerdictSize, box), buffer);
   for (const auto& decoder : decoders())
-    REQUIRE(same_outcome(decode_jpeg(request_for(file, kSize, box), other, *decoder), expected));
+    REQUIRE(same_outcome(decode_jpeg(request_for(file, kVerdictSize, box), other, *decoder), expected));
   if (!expected) REQUIRE(expected.error().code == Code::kInvalid);
   return expected.has_value();
 }
 
-std::vector<std::uint8_t> pixels_of(const File& file, const kernels::Box& box) {
+std::vector<std::uint8_t> verdict_pixels_of(const File& file, const kernels::Box& box) {
   PixelBuffer buffer;
-  const auto part = decode_jpeg(request_for(file, kSize, box), buffer);
+  const auto part = decode_jpeg(request_for(file, kVerdictSize, box), buffer);
   REQUIRE(part);
   std::vector<std::uint8_t> pixels;
   for (int y = 0; y < part->height; ++y)
@@ -113,7 +114,7 @@ TEST_CASE("a scan that ends early is delivered whole, as by Pillow, and no crop 
     REQUIRE(is_delivered(damaged, kWhole));
     REQUIRE(is_delivered(damaged, kTop));
     REQUIRE_FALSE(is_delivered(damaged, kBottom));
-    REQUIRE(pixels_of(damaged, kTop) == pixels_of(file.bytes, kTop));
+    REQUIRE(verdict_pixels_of(damaged, kTop) == verdict_pixels_of(file.bytes, kTop));
   }
 }
 
@@ -169,7 +170,7 @@ TEST_CASE("damage in restart intervals that a crop skips goes unseen on every pr
 
     REQUIRE_FALSE(error_of(damaged, kBottom, Filter::kBilinear, workspace));
     REQUIRE_FALSE(error_of(damaged, kBottom, Filter::kNearest, workspace));
-    REQUIRE(error_of(damaged, {0, 0, kSize.width, kSize.height / 2}, Filter::kBilinear, workspace));
+    REQUIRE(error_of(damaged, {0, 0, kVerdictSize.width, kVerdictSize.height / 2}, Filter::kBilinear, workspace));
   }
 }
 
@@ -228,7 +229,7 @@ TEST_CASE("a crop of a damaged file has the same verdict at first touch and with
     ImageCache cache({.memory = 16_MiB, .disk = Bytes{0}, .state_dir = ""}, counters);
     ImageWorkspace indexed(JpegPath::kFastest, {}, &cache), plain;
     for (int box = 0; box < 6; ++box) {
-      const kernels::Box part = random_box(random, kSize);
+      const kernels::Box part = random_box(random, kVerdictSize);
       if (part.width < 4 || part.height < 4) continue;
       const auto expected = error_of(damaged, part, Filter::kBilinear, plain);
       const auto found = error_of(damaged, part, Filter::kBilinear, indexed);

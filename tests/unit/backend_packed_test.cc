@@ -19,7 +19,7 @@
 namespace millrace {
 namespace {
 
-SampleLimits patient() {
+SampleLimits packed_patient() {
   SampleLimits limits;
   limits.time = std::chrono::minutes(10);  // other processes may hold this one up
   return limits;
@@ -50,21 +50,21 @@ EncodedImage packed_image(const EncodedImage& image, const std::vector<std::uint
   return made;
 }
 
-struct Made {
+struct PackedMade {
   std::vector<std::byte> tensor;
   std::optional<Error> error;
 };
 
-Made make(EncodedImage& image, const Recipe& recipe, const SampleGeometry& geometry, ImageWorkspace& workspace,
-          Fidelity fidelity) {
-  Made made{std::vector<std::byte>(image_bytes(recipe, geometry.output()).count), std::nullopt};
+PackedMade make_packed(EncodedImage& image, const Recipe& recipe, const SampleGeometry& geometry,
+                       ImageWorkspace& workspace, Fidelity fidelity) {
+  PackedMade made{std::vector<std::byte>(image_bytes(recipe, geometry.output()).count), std::nullopt};
   SampleTask task{0, std::move(image), geometry, in_host_memory(made.tensor)};
-  made.error = make_image(task, recipe, patient(), workspace, fidelity).error;
+  made.error = make_image(task, recipe, packed_patient(), workspace, fidelity).error;
   image = std::move(task.image);
   return made;
 }
 
-SampleGeometry geometry_of(const EncodedImage& image, const Recipe& recipe, std::uint64_t epoch) {
+SampleGeometry packed_geometry_of(const EncodedImage& image, const Recipe& recipe, std::uint64_t epoch) {
   const auto geometry = draw_geometry(recipe, {}, image.info, RandomKey{7, epoch, SampleId{0}}, SampleLimits{}.side);
   REQUIRE(geometry);
   return *geometry;
@@ -97,9 +97,9 @@ void check_tensors(EncodedImage& image, std::uint32_t side, std::uint64_t epochs
           CAPTURE(kernels::name_of(target), static_cast<int>(recipe.filter), epoch, static_cast<int>(fidelity));
           if (restarts == Restarts::kSome && fidelity == Fidelity::kFast && target == kernels::Target::kScalar)
             continue;
-          const SampleGeometry geometry = geometry_of(image, recipe, epoch);
-          const Made expected = make(image, recipe, geometry, files, fidelity);
-          const Made made = make(kept, recipe, geometry, forms, fidelity);
+          const SampleGeometry geometry = packed_geometry_of(image, recipe, epoch);
+          const PackedMade expected = make_packed(image, recipe, geometry, files, fidelity);
+          const PackedMade made = make_packed(kept, recipe, geometry, forms, fidelity);
           REQUIRE_FALSE(expected.error);
           if (made.error) FAIL(made.error->message);
           REQUIRE((made.tensor == expected.tensor));  // in brackets: thousands of numbers say nothing
@@ -113,7 +113,7 @@ struct ChromaSampling {
   std::uint32_t channels;
   int h, v;
 };
-constexpr ChromaSampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
+constexpr ChromaSampling kPackedSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
 
 JpegSpec spec_of(const ChromaSampling& sampling, std::uint32_t width, std::uint32_t height) {
   return {.pixels = make_pixels(width, height, sampling.channels, 3), .h_samp = sampling.h, .v_samp = sampling.v};
@@ -158,7 +158,7 @@ bool check_pixels(ByteView file, std::mt19937& random, int boxes) {
 }  // namespace
 
 TEST_CASE("tensors from packed forms are the file's, upright and turned, of every sampling", "[backend][packed]") {
-  for (const ChromaSampling& sampling : kSamplings) {
+  for (const ChromaSampling& sampling : kPackedSamplings) {
     for (const bool progressive : {false, true}) {
       for (const int orientation : {1, 3, 6, 7}) {
         CAPTURE(sampling.channels, sampling.h, sampling.v, progressive, orientation);
@@ -294,7 +294,7 @@ TEST_CASE("a packed form that is not of the image is our own fault, and read now
   const auto image = image_of(make_jpeg(spec_of({3, 2, 2}, 310, 230)));
   const auto other = image_of(make_jpeg(spec_of({3, 2, 2}, 310, 231)));
   const Recipe recipe = recipes(40)[0];
-  const SampleGeometry geometry = geometry_of(*image, recipe, 0);
+  const SampleGeometry geometry = packed_geometry_of(*image, recipe, 0);
   const std::vector<std::uint8_t> good = *pack(*image);
   std::vector<std::uint8_t> cut(good.begin(), good.end() - 5);
   ImageWorkspace workspace;
@@ -304,7 +304,7 @@ TEST_CASE("a packed form that is not of the image is our own fault, and read now
                           packed_image(*image, good, 64), packed_image(*image, {}), std::move(png)};
   for (EncodedImage& kept : wrong) {
     for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
-      const Made made = make(kept, recipe, geometry, workspace, fidelity);
+      const PackedMade made = make_packed(kept, recipe, geometry, workspace, fidelity);
       REQUIRE(made.error);
       REQUIRE(made.error->code == Code::kInternal);
     }

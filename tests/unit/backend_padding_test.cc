@@ -13,17 +13,17 @@
 namespace millrace {
 namespace {
 
-constexpr RandomKey kKey{.seed = 5, .epoch = 1, .sample = SampleId{12}};
+constexpr RandomKey kPaddingKey{.seed = 5, .epoch = 1, .sample = SampleId{12}};
 constexpr Size kSource{60, 50};
 
-SampleGeometry drawn(const Recipe& recipe, RandomKey key = kKey) {
+SampleGeometry drawn(const Recipe& recipe, RandomKey key = kPaddingKey) {
   const EncodedImage image = image_of(ImageFormat::kJpeg, kSource.width, kSource.height);
   const Result<SampleGeometry> geometry = draw_geometry(recipe, {}, image.info, key, 65'535);
   REQUIRE(geometry);
   return *geometry;
 }
 
-std::vector<std::byte> make(const Recipe& recipe, const SampleGeometry& geometry) {
+std::vector<std::byte> make_padded(const Recipe& recipe, const SampleGeometry& geometry) {
   std::vector<std::byte> bytes(image_bytes(recipe, geometry.output()).count, std::byte{0xA5});
   const SampleTask task{
       0, image_of(ImageFormat::kJpeg, kSource.width, kSource.height), geometry, in_host_memory(bytes), {}};
@@ -64,11 +64,11 @@ TEST_CASE("what is shown beyond an image's sides is what the mode says, in every
   Recipe recipe = plain;
   recipe.flip_probability = flip;
   recipe.pad = Pad{.left = 5, .top = 41, .right = 70, .bottom = 2, .mode = mode, .fill = {9, 8, 7}};
-  const std::vector<std::byte> all = make(plain, drawn(plain));
+  const std::vector<std::byte> all = make_padded(plain, drawn(plain));
   const SampleGeometry geometry = drawn(recipe);
   REQUIRE(geometry.output() == Size{size.width + 75, size.height + 43});
 
-  const std::vector<std::byte> padded = make(recipe, geometry);
+  const std::vector<std::byte> padded = make_padded(recipe, geometry);
 
   const int width = static_cast<int>(size.width), height = static_cast<int>(size.height);
   const int out_width = width + 75, out_height = height + 43;
@@ -89,7 +89,7 @@ TEST_CASE("what is shown beyond an image's sides is what the mode says, in every
 }
 
 TEST_CASE("an image lies in what is added where the recipe says", "[backend]") {
-  const auto canvas = [](CropPlace place, RandomKey key = kKey) {
+  const auto canvas = [](CropPlace place, RandomKey key = kPaddingKey) {
     const Recipe recipe{.resize = LongerSide{30}, .pad = Pad{.to = Size{41, 32}, .place = place}};
     REQUIRE(fixed_size(recipe) == Size{41, 32});
     return drawn(recipe, key).shown();
@@ -118,12 +118,12 @@ TEST_CASE("a crop of what is padded is padded only where it reaches beyond the i
   Recipe whole = recipe;
   whole.centre_crop.reset();
   whole.crop_place = CropPlace::kCentre;
-  const std::vector<std::byte> all = make(whole, drawn(whole));  // 40 x 40
+  const std::vector<std::byte> all = make_padded(whole, drawn(whole));  // 40 x 40
   int inside = 0;
   for (std::uint64_t i = 0; i < 200; ++i) {
     const SampleGeometry geometry = drawn(recipe, {.sample = SampleId{i}});
     REQUIRE(geometry.output() == Size{32, 32});
-    const std::vector<std::byte> made = make(recipe, geometry);
+    const std::vector<std::byte> made = make_padded(recipe, geometry);
     const Box shown = geometry.shown();
     inside += geometry.canvas ? 0 : 1;
     for (int y = 0; y < 32; ++y) {
@@ -141,7 +141,7 @@ TEST_CASE("a crop that shows nothing of the image is all fill", "[backend]") {
                       .crop_place = CropPlace::kTopLeft,
                       .pad = Pad{.left = 30, .top = 2, .fill = {1, 2, 3}}};
 
-  const std::vector<std::byte> made = make(recipe, drawn(recipe));
+  const std::vector<std::byte> made = make_padded(recipe, drawn(recipe));
 
   for (std::size_t i = 0; i < made.size(); ++i) REQUIRE(made[i] == std::byte(i % 3 + 1));
 }
@@ -149,12 +149,12 @@ TEST_CASE("a crop that shows nothing of the image is all fill", "[backend]") {
 TEST_CASE("steps are done to what is padded, and normalisation to its fill", "[backend]") {
   Recipe recipe{.resize = ExactSize{{20, 16}}, .layout = Layout::kNhwc, .pad = Pad{.left = 3, .fill = {10, 20, 30}}};
   recipe.steps = {{.kind = steps::Simple::kInvert}};
-  const std::vector<std::byte> made = make(recipe, drawn(recipe));
+  const std::vector<std::byte> made = make_padded(recipe, drawn(recipe));
   REQUIRE(made[0] == std::byte{245});
   REQUIRE(made[2] == std::byte{225});
 
   const Recipe floats = recipe.normalised(DType::kFloat32, {{0, 0, 0}, {1, 1, 1}});
-  const std::vector<std::byte> normalised = make(floats, drawn(floats));
+  const std::vector<std::byte> normalised = make_padded(floats, drawn(floats));
   float first = 0;
   std::memcpy(&first, normalised.data(), sizeof first);
   REQUIRE(first == 245.0F / 255.0F);
@@ -189,7 +189,7 @@ TEST_CASE("of several filters one is drawn and used", "[backend]") {
     const bool is_bicubic = geometry.filter == Filter::kBicubic;
     bicubics += is_bicubic ? 1 : 0;
     const Recipe& alone = is_bicubic ? bicubic : bilinear;
-    REQUIRE(make(either, geometry) == make(alone, drawn(alone)));
+    REQUIRE(make_padded(either, geometry) == make_padded(alone, drawn(alone)));
   }
   CHECK((bicubics > 10 && bicubics < 40));
 }

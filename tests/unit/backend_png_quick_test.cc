@@ -16,10 +16,12 @@
 #include "tests/support/test_images.h"
 
 namespace millrace {
+
+using File = std::vector<std::byte>;
+
 namespace {
 
 using namespace std::string_literals;
-using File = std::vector<std::byte>;
 
 struct Kind {
   unsigned colour, depth, samples;
@@ -58,8 +60,8 @@ File png_of(const Kind& kind, kernels::Size size, const std::string& data, std::
   return make_png_of(parts);
 }
 
-DecodeRequest request_for(const File& file, kernels::Size size, const kernels::Box& box,
-                          kernels::Target target = kernels::best_target()) {
+DecodeRequest quick_request_for(const File& file, kernels::Size size, const kernels::Box& box,
+                                kernels::Target target = kernels::best_target()) {
   return {.bytes_untrusted = file,
           .stored = size,
           .box = box,
@@ -67,7 +69,7 @@ DecodeRequest request_for(const File& file, kernels::Size size, const kernels::B
           .target = target};
 }
 
-bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
+bool same_as(const kernels::U8View& a, const kernels::U8View& b) {
   if (a.size() != b.size() || a.channels != b.channels) return false;
   for (int y = 0; y < a.height; ++y) {
     if (!std::equal(a.row(y), a.row(y) + a.width * a.channels, b.row(y))) return false;
@@ -78,18 +80,18 @@ bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
 // Whether both ways say the same.
 bool agree(const File& file, kernels::Size size, const kernels::Box& box) {
   PixelBuffer buffer, other_buffer;
-  const DecodeRequest request = request_for(file, size, box);
+  const DecodeRequest request = quick_request_for(file, size, box);
   const auto pixels = decode_png(request, buffer), others = decode_png_by_libspng(request, other_buffer);
   if (!pixels || !others)
     return !pixels && !others && pixels.error().code == others.error().code &&
            pixels.error().message == others.error().message;
-  return same_pixels(*pixels, *others);
+  return same_as(*pixels, *others);
 }
 
 bool is_ours(const File& file, kernels::Size size) {
   PixelBuffer buffer;
-  const auto decoded =
-      decode_png_quickly(request_for(file, size, {0, 0, size.width, size.height}), *PngChunks::open(file), buffer);
+  const auto decoded = decode_png_quickly(quick_request_for(file, size, {0, 0, size.width, size.height}),
+                                          *PngChunks::open(file), buffer);
   return decoded.has_value() && decoded->has_value();
 }
 
@@ -130,7 +132,7 @@ TEST_CASE("indices of a palette are its samples, and grey stays grey", "[backend
     const std::string own = palette.substr(0, std::size_t{3} << depth);
     const File file = make_png_of({{"IHDR", header}, {"PLTE", own}, {"IDAT", rows}, {"IEND", ""}});
     PixelBuffer colour_buffer, index_buffer, other_buffer;
-    const DecodeRequest request = request_for(file, size, {3, 5, 100, 30});
+    const DecodeRequest request = quick_request_for(file, size, {3, 5, 100, 30});
     DecodeRequest as_indices = request;
     as_indices.indices = true;
 
@@ -144,15 +146,15 @@ TEST_CASE("indices of a palette are its samples, and grey stays grey", "[backend
       for (int x = 0; x < 100; ++x) REQUIRE(indices->row(y)[x] == colours->row(y)[3 * x]);
     }
     REQUIRE(others.has_value() == (depth == 8));
-    if (others) REQUIRE(same_pixels(*indices, *others));
+    if (others) REQUIRE(same_as(*indices, *others));
   }
   const kernels::Size size{31, 17};
   const File grey = png_of({0, 8, 1}, size, deflated(random_rows({0, 8, 1}, size, random)), random);
   PixelBuffer buffer, same_buffer;
-  DecodeRequest as_indices = request_for(grey, size, {0, 0, 31, 17});
+  DecodeRequest as_indices = quick_request_for(grey, size, {0, 0, 31, 17});
   as_indices.indices = true;
-  REQUIRE(
-      same_pixels(*decode_png(as_indices, buffer), *decode_png(request_for(grey, size, {0, 0, 31, 17}), same_buffer)));
+  REQUIRE(same_as(*decode_png(as_indices, buffer),
+                  *decode_png(quick_request_for(grey, size, {0, 0, 31, 17}), same_buffer)));
 }
 
 TEST_CASE("grey of 1 or 16 bits has no indices, whoever decodes it", "[backend]") {
@@ -161,7 +163,7 @@ TEST_CASE("grey of 1 or 16 bits has no indices, whoever decodes it", "[backend]"
   for (const unsigned depth : {1U, 16U}) {
     const Kind kind{0, depth, 1};
     const File file = png_of(kind, size, deflated(random_rows(kind, size, random)), random);
-    DecodeRequest request = request_for(file, size, {0, 0, 31, 17});
+    DecodeRequest request = quick_request_for(file, size, {0, 0, 31, 17});
     PixelBuffer buffer;
     REQUIRE(decode_png(request, buffer));
     request.indices = true;
@@ -179,15 +181,15 @@ TEST_CASE("every target makes the same pixels of a PNG", "[backend]") {
     const kernels::Size size{307, 41};
     const File file = png_of(kind, size, deflated(random_rows(kind, size, random)), random);
     PixelBuffer expected_buffer;
-    const auto expected = decode_png_by_libspng(request_for(file, size, {3, 5, 300, 30}), expected_buffer);
+    const auto expected = decode_png_by_libspng(quick_request_for(file, size, {3, 5, 300, 30}), expected_buffer);
     for (const kernels::Target target : kernels::available_targets()) {
       PixelBuffer buffer;
 
       const auto pixels =
-          decode_png_quickly(request_for(file, size, {3, 5, 300, 30}, target), *PngChunks::open(file), buffer);
+          decode_png_quickly(quick_request_for(file, size, {3, 5, 300, 30}, target), *PngChunks::open(file), buffer);
 
       CAPTURE(kind.colour, kind.depth, name_of(target));
-      REQUIRE(same_pixels(**pixels, *expected));
+      REQUIRE(same_as(**pixels, *expected));
     }
   }
 }
@@ -226,7 +228,7 @@ TEST_CASE("a PNG that is damaged anywhere has libspng's verdict and pixels", "[b
     CAPTURE(round, kind.colour, kind.depth, size.width, size.height);
     REQUIRE(agree(file, size, {0, 0, size.width, size.height}));
     REQUIRE(agree(file, size, random_box(size, random)));
-    ++(decode_png(request_for(file, size, {0, 0, 1, 1}), buffer) ? pictures : errors);
+    ++(decode_png(quick_request_for(file, size, {0, 0, 1, 1}), buffer) ? pictures : errors);
   }
   REQUIRE((pictures > 50 && errors > 50));
 }
@@ -263,7 +265,7 @@ TEST_CASE("a PNG of every kind decodes within what its header was charged for", 
 
       const int outcome = with_limited_memory(info->codec.needed.count + pixels, [&] {
         PixelBuffer buffer;
-        return decode_png(request_for(file, size, {0, 0, size.width, size.height}), buffer) ? 1 : 2;
+        return decode_png(quick_request_for(file, size, {0, 0, size.width, size.height}), buffer) ? 1 : 2;
       });
 
       CAPTURE(kind.colour, kind.depth, size.width, size.height);

@@ -15,17 +15,19 @@
 #include "tests/support/test_images.h"
 
 namespace millrace {
+
+using File = std::vector<std::byte>;
+
 namespace {
 
 using namespace std::string_literals;
-using File = std::vector<std::byte>;
 using Parts = std::vector<PngPart>;
 
-constexpr kernels::Size kSize{40, 30};
+constexpr kernels::Size kPngSize{40, 30};
 constexpr kernels::Box kWhole{0, 0, 40, 30}, kCorner{0, 0, 1, 1};
 
 // Empty: it is a picture. Else why not.
-std::string verdict(const File& file, const kernels::Box& box = kCorner, kernels::Size size = kSize) {
+std::string verdict(const File& file, const kernels::Box& box = kCorner, kernels::Size size = kPngSize) {
   PixelBuffer buffer;
   const Result<kernels::U8View> part = decode_png({file, size, box, Clock::now() + std::chrono::minutes(5)}, buffer);
   if (part) return "";
@@ -168,11 +170,11 @@ TEST_CASE("data behind the last row of a PNG is not looked at", "[backend]") {
 TEST_CASE("a PNG's image data may come in chunks of any size", "[backend]") {
   const File png = photograph();
   const std::string data = image_data(parts_of(png));
-  const std::vector<int> expected = row_of(png, kSize);
+  const std::vector<int> expected = row_of(png, kPngSize);
 
   for (const std::size_t piece : {1U, 2U, 7U, 100U, 1000U}) {
     CAPTURE(piece);
-    REQUIRE(row_of(with_image_data(png, data, piece), kSize) == expected);
+    REQUIRE(row_of(with_image_data(png, data, piece), kPngSize) == expected);
     REQUIRE(verdict(with_image_data(png, data, piece, {{"tEXt", "a"}}), kWhole) == "");
   }
   REQUIRE(verdict(with_image_data(png, data.substr(0, 50), 0, {{"DDAT", data.substr(50)}})) == "");
@@ -239,13 +241,13 @@ TEST_CASE("chunks that Pillow finds too short make a PNG damaged, before its ima
 TEST_CASE("a PNG's header may stand behind other chunks, be too long, or have an unknown compression", "[backend]") {
   const File png = photograph();
   Parts parts = parts_of(png);
-  const std::vector<int> expected = row_of(png, kSize);
+  const std::vector<int> expected = row_of(png, kPngSize);
   Parts text_first = parts, longer = parts, other_method = parts;
   text_first.insert(text_first.begin(), {"tEXt", "a"});
   longer[0].data += "and more";
   other_method[0].data[10] = 1;
 
-  for (const Parts& odd : {text_first, longer, other_method}) REQUIRE(row_of(make_png_of(odd), kSize) == expected);
+  for (const Parts& odd : {text_first, longer, other_method}) REQUIRE(row_of(make_png_of(odd), kPngSize) == expected);
 }
 
 TEST_CASE("a PNG's header that makes no sense is an error", "[backend]") {
@@ -351,7 +353,7 @@ TEST_CASE("decoding a PNG takes no memory for its chunks", "[backend]") {
 
   const int picture = with_limited_memory(std::size_t{8} << 20, [&] {
     PixelBuffer buffer;
-    return decode_png({many, kSize, kWhole, Clock::now() + std::chrono::minutes(5)}, buffer) ? 1 : 2;
+    return decode_png({many, kPngSize, kWhole, Clock::now() + std::chrono::minutes(5)}, buffer) ? 1 : 2;
   });
 
   REQUIRE(parts_of(head).size() == 1);

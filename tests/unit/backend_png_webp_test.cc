@@ -10,10 +10,12 @@
 #include "tests/support/test_images.h"
 
 namespace millrace {
+
+using File = std::vector<std::byte>;
+
 namespace {
 
 using Decode = Result<kernels::U8View> (*)(const DecodeRequest&, PixelBuffer&);
-using File = std::vector<std::byte>;
 
 kernels::Size size_of(const Pixels& pixels) {
   return {static_cast<int>(pixels.width), static_cast<int>(pixels.height)};
@@ -23,7 +25,7 @@ DecodeRequest request_for(const File& file, kernels::Size size, const kernels::B
   return {file, size, box, Clock::now() + std::chrono::minutes(5)};
 }
 
-void check_boxes(Decode decode, const File& file, const Pixels& full, std::mt19937& random) {
+void check_cut_boxes(Decode decode, const File& file, const Pixels& full, std::mt19937& random) {
   PixelBuffer buffer;
   const kernels::Size size = size_of(full);
   const kernels::U8View view{full.data.data(), size.width, size.height, static_cast<int>(full.channels),
@@ -65,7 +67,7 @@ TEST_CASE("any box of a PNG has the pixels of the whole", "[backend]") {
       const File png = make_png({.pixels = pixels, .interlaced = interlaced});
 
       CAPTURE(channels, interlaced);
-      check_boxes(decode_png, png, decode_slowly(ImageFormat::kPng, png), random);
+      check_cut_boxes(decode_png, png, decode_slowly(ImageFormat::kPng, png), random);
     }
   }
 }
@@ -73,13 +75,13 @@ TEST_CASE("any box of a PNG has the pixels of the whole", "[backend]") {
 TEST_CASE("16-bit colour keeps its upper byte, 16-bit grey is cut off at 255, as in Pillow", "[backend]") {
   std::mt19937 random(2);
   const Pixels colour = make_pixels(31, 17, 3, 1);
-  check_boxes(decode_png, make_png({.pixels = colour, .bit_depth = 16}), colour, random);
+  check_cut_boxes(decode_png, make_png({.pixels = colour, .bit_depth = 16}), colour, random);
 
   Pixels grey = make_pixels(31, 17, 1, 1);
   const File png = make_png({.pixels = grey, .bit_depth = 16});
   for (std::uint8_t& value : grey.data) value = 255;  // v * 256 + (255 - v) is 255 or more for every v
 
-  check_boxes(decode_png, png, grey, random);
+  check_cut_boxes(decode_png, png, grey, random);
 }
 
 TEST_CASE("a wrong checksum is an error before the image data of a PNG, and ignored in them", "[backend]") {
@@ -96,7 +98,7 @@ TEST_CASE("a wrong checksum is an error before the image data of a PNG, and igno
   REQUIRE(in_header.message == "damaged PNG: the checksum of chunk IHDR is wrong");
   REQUIRE(in_exif.message == "damaged PNG: the checksum of chunk eXIf is wrong");
   std::mt19937 random(3);
-  check_boxes(decode_png, data, pixels, random);
+  check_cut_boxes(decode_png, data, pixels, random);
 }
 
 TEST_CASE("a PNG that was cut off, or is of another size, is an error for every box", "[backend]") {
@@ -129,7 +131,7 @@ TEST_CASE("any box of a WebP has the pixels of the whole", "[backend]") {
         make_webp({.pixels = pixels, .lossless = image % 3 == 0, .quality = static_cast<float>(10 + 3 * image)});
 
     CAPTURE(image);
-    check_boxes(decode_webp, webp, decode_slowly(ImageFormat::kWebp, webp), random);
+    check_cut_boxes(decode_webp, webp, decode_slowly(ImageFormat::kWebp, webp), random);
   }
 }
 

@@ -17,13 +17,13 @@ std::vector<int> samples_of(const Pixels& pixels, std::uint32_t kept) {
   return samples;
 }
 
-SourceInfo probed(const File& file) {
+SourceInfo tiff_probed(const File& file) {
   const Result<SourceInfo> info = probe_image(file, SampleLimits{}, UseOrientation::kYes);
   REQUIRE(info);
   return *info;
 }
 
-std::string number(std::uint32_t value, int bytes = 4) {
+std::string tiff_number(std::uint32_t value, int bytes = 4) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 255U);
   return text;
@@ -35,10 +35,11 @@ struct Entry {
 
 // A directory right behind the header; nothing behind it but `rest`.
 File directory_of(const std::vector<Entry>& entries, const std::string& rest = "") {
-  std::string text = "II*\0"s + number(8) + number(static_cast<std::uint32_t>(entries.size()), 2);
+  std::string text = "II*\0"s + tiff_number(8) + tiff_number(static_cast<std::uint32_t>(entries.size()), 2);
   for (const Entry& entry : entries)
-    text += number(entry.tag, 2) + number(entry.type, 2) + number(entry.count) + number(entry.value);
-  return file_of(text + number(0) + rest);
+    text +=
+        tiff_number(entry.tag, 2) + tiff_number(entry.type, 2) + tiff_number(entry.count) + tiff_number(entry.value);
+  return file_of(text + tiff_number(0) + rest);
 }
 
 TEST_CASE("a TIFF's pixels are the same in strips and tiles, planes and every compression", "[backend]") {
@@ -83,8 +84,8 @@ TEST_CASE("a TIFF's orientation is that of its directory", "[backend]") {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const File file = make_tiff({.pixels = make_pixels(7, 5, 3, 1), .orientation = orientation});
 
-    REQUIRE(probed(file).orientation == orientation);
-    REQUIRE(probed(file).stored == Size{7, 5});
+    REQUIRE(tiff_probed(file).orientation == orientation);
+    REQUIRE(tiff_probed(file).stored == Size{7, 5});
   }
 }
 
@@ -138,7 +139,7 @@ File one_tile(std::uint32_t compression, std::uint32_t bits, std::uint32_t chann
               const std::string& data) {
   constexpr std::uint32_t kEntries = 10;
   const std::uint32_t begin = 8 + 2 + 12 * kEntries + 4;
-  const std::string depths = number(bits, 2) + number(bits, 2) + number(bits, 2) + number(0, 2);
+  const std::string depths = tiff_number(bits, 2) + tiff_number(bits, 2) + tiff_number(bits, 2) + tiff_number(0, 2);
   return directory_of({{256, 3, 1, side},
                        {257, 3, 1, side},
                        {258, 3, channels, channels == 1 ? bits : begin},
@@ -198,7 +199,7 @@ TEST_CASE("what a TIFF takes of memory goes by its tiles, its strips and its com
   const auto needed = [](const std::vector<Entry>& more) {
     std::vector<Entry> entries{{256, 3, 1, 100}, {257, 3, 1, 100}, {258, 3, 1, 8}, {277, 3, 1, 3}};
     entries.insert(entries.end(), more.begin(), more.end());
-    return probed(directory_of(entries)).codec;
+    return tiff_probed(directory_of(entries)).codec;
   };
 
   REQUIRE(needed({}).at_most < 3_MiB);

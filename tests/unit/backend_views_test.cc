@@ -15,7 +15,7 @@
 namespace millrace {
 namespace {
 
-constexpr RandomKey kKey{.seed = 5, .epoch = 1, .sample = SampleId{12}};
+constexpr RandomKey kViewsKey{.seed = 5, .epoch = 1, .sample = SampleId{12}};
 
 // Two large views, three small ones, the middle, and all of it.
 Recipe several(DType dtype = DType::kUint8) {
@@ -36,20 +36,20 @@ Recipe several(DType dtype = DType::kUint8) {
   return dtype == DType::kUint8 ? recipe : recipe.normalised(dtype);
 }
 
-SampleGeometry drawn(const Recipe& recipe, const SourceInfo& source, RandomKey key = kKey) {
+SampleGeometry drawn(const Recipe& recipe, const SourceInfo& source, RandomKey key = kViewsKey) {
   const Result<SampleGeometry> geometry = draw_geometry(recipe, {}, source, key, 65'535);
   REQUIRE(geometry);
   return *geometry;
 }
 
-struct Made {
+struct ViewsMade {
   SampleOutcome outcome;
   std::vector<std::vector<std::byte>> views;
 };
 
-Made make(const Recipe& recipe, EncodedImage image, const SampleGeometry& geometry,
-          Fidelity fidelity = Fidelity::kExact, SampleLimits limits = {}) {
-  Made made;
+ViewsMade make_views(const Recipe& recipe, EncodedImage image, const SampleGeometry& geometry,
+                     Fidelity fidelity = Fidelity::kExact, SampleLimits limits = {}) {
+  ViewsMade made;
   for (std::size_t i = 0; i < views_of(recipe).size(); ++i)
     made.views.emplace_back(image_bytes(views_of(recipe)[i], views_of(geometry)[i].output()).count, std::byte{0xA5});
   SampleTask task{0, std::move(image), geometry, in_host_memory(made.views[0]), {}};
@@ -70,14 +70,14 @@ TEST_CASE("each view is what a recipe of its own makes with the same draws, of e
 
         const SourceInfo info = image.info;
 
-        const Made together = make(recipe, std::move(image), geometry);
+        const ViewsMade together = make_views(recipe, std::move(image), geometry);
 
         INFO("format " << static_cast<int>(format) << ", orientation " << orientation);
         REQUIRE_FALSE(together.outcome.error);
         for (std::size_t i = 0; i < recipe.views.size(); ++i) {
           EncodedImage alone = image_of(format, 150, 120);
           alone.info = info;
-          const Made one = make(recipe.views[i], std::move(alone), geometry.views[i]);
+          const ViewsMade one = make_views(recipe.views[i], std::move(alone), geometry.views[i]);
           INFO("view " << i);
           REQUIRE_FALSE(one.outcome.error);
           REQUIRE(one.views[0] == together.views[i]);
@@ -91,8 +91,8 @@ TEST_CASE("views of fidelity fast are within the bound of exact ones", "[backend
   const Recipe recipe = several();
   const SampleGeometry geometry = drawn(recipe, image_of(ImageFormat::kJpeg, 150, 120).info);
 
-  const Made exact = make(recipe, image_of(ImageFormat::kJpeg, 150, 120), geometry);
-  const Made fast = make(recipe, image_of(ImageFormat::kJpeg, 150, 120), geometry, Fidelity::kFast);
+  const ViewsMade exact = make_views(recipe, image_of(ImageFormat::kJpeg, 150, 120), geometry);
+  const ViewsMade fast = make_views(recipe, image_of(ImageFormat::kJpeg, 150, 120), geometry, Fidelity::kFast);
 
   REQUIRE_FALSE(fast.outcome.error);
   const std::size_t middle = 5;  // without steps, which may carry a level far
@@ -149,7 +149,8 @@ TEST_CASE("the time limit holds for all views together", "[backend]") {
   EncodedImage image = image_of(ImageFormat::kPng, 150, 120);
   const SampleGeometry geometry = drawn(recipe, image.info);
 
-  const Made made = make(recipe, std::move(image), geometry, Fidelity::kExact, {.time = std::chrono::milliseconds(0)});
+  const ViewsMade made =
+      make_views(recipe, std::move(image), geometry, Fidelity::kExact, {.time = std::chrono::milliseconds(0)});
 
   REQUIRE(made.outcome.error);
   REQUIRE(made.outcome.error->code == Code::kDeadline);

@@ -15,11 +15,12 @@
 #include "tests/support/test_images.h"
 
 namespace millrace {
-namespace {
 
 using File = std::vector<std::byte>;
 
-constexpr kernels::Size kSize{120, 90};
+namespace {
+
+constexpr kernels::Size kWebpSize{120, 90};
 constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
 
 File picture(std::uint32_t channels, bool lossless, int orientation = 0) {
@@ -28,14 +29,14 @@ File picture(std::uint32_t channels, bool lossless, int orientation = 0) {
 }
 
 Result<kernels::U8View> decode(const File& file, const kernels::Box& box, PixelBuffer& buffer) {
-  return decode_webp({file, kSize, box, Clock::now() + std::chrono::minutes(5)}, buffer);
+  return decode_webp({file, kWebpSize, box, Clock::now() + std::chrono::minutes(5)}, buffer);
 }
 
 void put_length(File& file, std::size_t at, std::size_t length) {
   for (std::size_t i = 0; i < 4; ++i) file[at + i] = static_cast<std::byte>(length >> 8 * i);
 }
 
-File chunk(std::string_view type, const File& data) {
+File webp_chunk(std::string_view type, const File& data) {
   File bytes(kChunkHeader);
   std::copy(type.begin(), type.end(), reinterpret_cast<char*>(bytes.data()));
   put_length(bytes, 4, data.size());
@@ -71,15 +72,15 @@ File with_less_data(const File& file, double part) {
   const File whole = chunks_of(file).at(0);
   const std::string type(reinterpret_cast<const char*>(whole.data()), 4);
   const auto length = static_cast<std::ptrdiff_t>(static_cast<double>(whole.size() - kChunkHeader) * part);
-  return riff({chunk(type, File(whole.begin() + kChunkHeader, whole.begin() + kChunkHeader + length))});
+  return riff({webp_chunk(type, File(whole.begin() + kChunkHeader, whole.begin() + kChunkHeader + length))});
 }
 
 File extended(std::uint8_t flags, const std::vector<File>& chunks) {
   File header(10);
   header[0] = std::byte{flags};
-  header[4] = std::byte{kSize.width - 1};
-  header[7] = std::byte{kSize.height - 1};
-  std::vector<File> all{chunk("VP8X", header)};
+  header[4] = std::byte{kWebpSize.width - 1};
+  header[7] = std::byte{kWebpSize.height - 1};
+  std::vector<File> all{webp_chunk("VP8X", header)};
   all.insert(all.end(), chunks.begin(), chunks.end());
   return riff(all);
 }
@@ -89,7 +90,7 @@ File animation_frame(std::uint8_t left, const std::vector<File>& chunks) {
   data[0] = std::byte{left};
   data[6] = data[9] = std::byte{9};
   for (const File& bytes : chunks) data.insert(data.end(), bytes.begin(), bytes.end());
-  return chunk("ANMF", data);
+  return webp_chunk("ANMF", data);
 }
 
 // The same frame, or none, as libwebp's demultiplexer finds.
@@ -113,7 +114,7 @@ std::vector<File> files_of_every_kind() {
   const File lossy = chunks_of(picture(3, false))[0], lossless = chunks_of(picture(3, true))[0];
   const std::vector<File> alpha = chunks_of(picture(4, false));  // VP8X, ALPH, VP8
   const File small = chunks_of(make_webp({.pixels = make_pixels(10, 10, 3, 1)}))[0];
-  const File animation = chunk("ANIM", File(6)), unknown = chunk("what", File(5));
+  const File animation = webp_chunk("ANIM", File(6)), unknown = webp_chunk("what", File(5));
   return {picture(3, false),
           picture(3, true),
           picture(4, true),
@@ -124,7 +125,7 @@ std::vector<File> files_of_every_kind() {
           extended(0x10, {unknown, alpha[1], alpha[2], unknown}),
           extended(0x00, {alpha[1], alpha[2]}),
           extended(0x10, {alpha[1], unknown, alpha[2]}),
-          extended(0x00, {unknown, lossless, chunk("EXIF", File(9))}),
+          extended(0x00, {unknown, lossless, webp_chunk("EXIF", File(9))}),
           extended(0x00, {lossy, lossy}),
           extended(0x00, {lossy, animation, animation_frame(0, {small})}),
           extended(0x02, {animation, animation_frame(0, {small}), animation_frame(20, {unknown, small}), unknown}),
@@ -203,7 +204,7 @@ TEST_CASE("damaged chunks of a WebP have the demultiplexer's verdict", "[backend
 
 TEST_CASE("decoding a WebP takes no memory for its chunks", "[backend]") {
   if (kSanitized) return skip_loudly("a decoder short of memory: a sanitizer needs memory of its own");
-  std::vector<File> chunks(3'000'000, chunk("what", {}));
+  std::vector<File> chunks(3'000'000, webp_chunk("what", {}));
   chunks.push_back(chunks_of(picture(3, false))[0]);
   const File file = extended(0, chunks);
 

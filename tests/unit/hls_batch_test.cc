@@ -12,11 +12,6 @@
 namespace millrace {
 namespace {
 
-using kernels::Box;
-using kernels::Filter;
-using kernels::Flip;
-using kernels::Size;
-
 struct Verdicts {
   int done = 0, refused = 0, damaged = 0, extreme = 0;
 };
@@ -41,13 +36,13 @@ Verdicts check(HlsRunner& runner, const hls::BatchRecipe& recipe, const std::vec
   return verdicts;
 }
 
-Flip random_flip(std::mt19937& random) {
-  return below(random, 2) == 0 ? Flip::kNone : Flip::kHorizontal;
+kernels::Flip random_flip(std::mt19937& random) {
+  return below(random, 2) == 0 ? kernels::Flip::kNone : kernels::Flip::kHorizontal;
 }
 
 // A window of a resized crop.
 HlsRequest random_request(const File& file, std::mt19937& random) {
-  HlsRequest request{.file = &file, .crop = random_box(random, jpeg_size(file).value_or(Size{8, 8}))};
+  HlsRequest request{.file = &file, .crop = random_box(random, jpeg_size(file).value_or(kernels::Size{8, 8}))};
   request.resized = {1 + request.crop.width / 10 + below(random, 80), 1 + request.crop.height / 10 + below(random, 80)};
   request.window = below(random, 2) == 0 ? kernels::whole(request.resized) : random_box(random, request.resized);
   request.flip = random_flip(random);
@@ -59,7 +54,7 @@ TEST_CASE("photographs become libjpeg-turbo's tensors", "[hls][batch]") {
   if (!folder) return;
   const auto files = files_in(*folder);
   const hls::BatchRecipe recipe{.store = {.dtype = kernels::DType::kFloat16}};
-  HlsRunner runner(recipe, decode_jpeg);
+  HlsRunner runner(recipe, ::decode_jpeg);
   std::mt19937 random(1);
   const auto every = static_cast<std::size_t>(std::max(1, 10 / rounds(1)));
   int done = 0, all = 0;
@@ -89,7 +84,7 @@ TEST_CASE("made pictures of every sampling, with restarts or not, become libjpeg
                             {1, 1, 5, 3}, {2, 1, 7, 3}, {2, 2, 1, 3}, {4, 1, 3, 3}, {1, 1, 9, 1}, {2, 2, 9000, 3}};
   std::mt19937 random(2);
   for (int round = 0; round < rounds(6); ++round) {
-    const auto filter = static_cast<Filter>(round % 6);
+    const auto filter = static_cast<kernels::Filter>(round % 6);
     const hls::BatchRecipe recipe{.filter = filter};
     std::vector<File> files;
     for (const Made& made : kMade) {
@@ -102,7 +97,7 @@ TEST_CASE("made pictures of every sampling, with restarts or not, become libjpeg
                      .restart_interval = made.restart_interval,
                      .optimise = round % 3 != 0}));
     }
-    HlsRunner runner(recipe, decode_jpeg);
+    HlsRunner runner(recipe, ::decode_jpeg);
     std::vector<HlsRequest> requests;
     for (const File& file : files) requests.push_back(random_request(file, random));
     CAPTURE(round);
@@ -126,7 +121,7 @@ TEST_CASE("every element type, layout, channel order and range is stored as the 
           hls::BatchRecipe recipe{.store = {.dtype = dtype, .layout = layout, .channels = order}};
           if (normalised && dtype != kernels::DType::kUint8)
             recipe.store.normalise = kernels::Normalise{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-          HlsRunner runner(recipe, decode_jpeg);
+          HlsRunner runner(recipe, ::decode_jpeg);
           std::vector<HlsRequest> requests;
           for (int i = 0; i < 6; ++i) requests.push_back(random_request(i % 3 == 0 ? grey : colour, random));
           CAPTURE(static_cast<int>(dtype), static_cast<int>(layout), static_cast<int>(order), normalised);
@@ -142,10 +137,10 @@ TEST_CASE("the pass that is first where it matters is first, and mirrored tensor
   const File tall = make_jpeg({.pixels = make_pixels(120, 600, 3, 7)});
   HlsRequest request = whole_tensor(tall, {3, 5, 110, 590}, {90, 40});
   for (const auto order : {kernels::PassOrder::kAsPillow13, kernels::PassOrder::kColumnsFirst}) {
-    for (const auto filter : {Filter::kBilinear, Filter::kHamming}) {
-      for (const Flip flip : {Flip::kNone, Flip::kHorizontal}) {
+    for (const auto filter : {kernels::Filter::kBilinear, kernels::Filter::kHamming}) {
+      for (const kernels::Flip flip : {kernels::Flip::kNone, kernels::Flip::kHorizontal}) {
         const hls::BatchRecipe recipe{.filter = filter, .order = order};
-        HlsRunner runner(recipe, decode_jpeg);
+        HlsRunner runner(recipe, ::decode_jpeg);
         request.flip = flip;
 
         REQUIRE(check(runner, recipe, {request}).done == 1);
@@ -157,7 +152,7 @@ TEST_CASE("the pass that is first where it matters is first, and mirrored tensor
 TEST_CASE("a photograph of 12 megapixels becomes libjpeg-turbo's tensor", "[hls][batch]") {
   const File large = make_jpeg({.pixels = make_pixels(4000, 3000, 3, 5), .quality = 80});
   const hls::BatchRecipe recipe;
-  HlsRunner runner(recipe, decode_jpeg);
+  HlsRunner runner(recipe, ::decode_jpeg);
 
   REQUIRE(check(runner, recipe, {whole_tensor(large, {0, 0, 4000, 3000}, {224, 224})}).done == 1);
 }
@@ -165,7 +160,7 @@ TEST_CASE("a photograph of 12 megapixels becomes libjpeg-turbo's tensor", "[hls]
 TEST_CASE("random streams become libjpeg-turbo's tensors, and damaged ones never other ones", "[hls][batch]") {
   std::mt19937 random(5);
   const hls::BatchRecipe recipe;
-  HlsRunner runner(recipe, decode_jpeg);
+  HlsRunner runner(recipe, ::decode_jpeg);
   Verdicts sum;
   for (int round = 0; round < rounds(40); ++round) {
     std::vector<File> files;
@@ -191,7 +186,7 @@ TEST_CASE("random streams become libjpeg-turbo's tensors, and damaged ones never
 TEST_CASE("blocks out of the ordinary are said to be", "[hls][batch]") {
   std::mt19937 random(8);
   const hls::BatchRecipe recipe;
-  HlsRunner runner(recipe, decode_jpeg);
+  HlsRunner runner(recipe, ::decode_jpeg);
   int extreme = 0;
   for (int round = 0; round < rounds(10); ++round) {
     const File file = write_jpeg(draw_jpeg({.range = JpegDraw::Range::kWild, .width = 60, .height = 50}, random)).bytes;
@@ -203,7 +198,7 @@ TEST_CASE("blocks out of the ordinary are said to be", "[hls][batch]") {
 TEST_CASE("hostile and odd files give libjpeg-turbo's tensors or none", "[hls][batch]") {
   std::mt19937 random(6);
   const hls::BatchRecipe recipe;
-  HlsRunner runner(recipe, decode_jpeg);
+  HlsRunner runner(recipe, ::decode_jpeg);
   for (const char* const folder : {"bad-jpeg", "jpeg-variants"}) {
     const auto data = test_data(folder);
     if (!data) continue;

@@ -28,7 +28,7 @@ void put_descriptor(std::span<std::byte> commands, std::size_t index, const Desc
 // A small picture's outcome when its descriptor was changed.
 struct Meddled {
   File file = make_jpeg({.pixels = make_pixels(100, 80, 3, 1), .restart_interval = 3});
-  HlsRunner runner{{}, decode_jpeg};
+  HlsRunner runner{{}, ::decode_jpeg};
   HlsRequest request = whole_tensor(file, {10, 5, 80, 70}, {30, 20});
 
   template <typename Change>
@@ -136,7 +136,7 @@ TEST_CASE("whatever is in the commands, a card stays in its buffers and complete
     std::vector<HlsRequest> requests;
     for (int i = 0; i < 12; ++i) files.push_back(write_jpeg(draw_jpeg({.width = 40, .height = 30}, random)).bytes);
     for (const File& file : files) requests.push_back(whole_tensor(file, {0, 0, 40, 30}, {17, 9}));
-    HlsRunner runner({}, decode_jpeg);
+    HlsRunner runner({}, ::decode_jpeg);
     runner.meddle = [&](std::span<std::byte> commands) {
       const std::size_t first = sizeof(Batch);
       for (int flips = 1 + below(random, 200); flips > 0; --flips) {
@@ -176,8 +176,8 @@ TEST_CASE("a batch's head that is none leaves all of its images alone, or is no 
     std::memcpy(kept.bytes().data(), commands.data(), std::min(command_bytes, commands.size()));
     std::memcpy(encoded.bytes().data(), file.data(), file.size());
     if (command_bytes >= sizeof(Batch)) change(*reinterpret_cast<Batch*>(kept.bytes().data()));
-    decode_jpeg(kept.words(), encoded.words(), tensors.words(), completions.words(), kept.size(), encoded.size(),
-                tensors.size(), completions.size(), 9);
+    ::decode_jpeg(kept.words(), encoded.words(), tensors.words(), completions.words(), kept.size(), encoded.size(),
+                  tensors.size(), completions.size(), 9);
     REQUIRE((kept.is_intact() && encoded.is_intact() && tensors.is_intact() && completions.is_intact()));
     int good = 0;
     std::vector<hls::ImageOutcome> outcomes(3);

@@ -22,10 +22,9 @@ namespace {
 
 namespace packed = kernels::packed;
 using hls::Reason;
-using kernels::Size;
 
 // As the cache has it made; nullopt: none of which it is.
-std::optional<File> pack_file(const File& file, Size size) {
+std::optional<File> pack_file(const File& file, kernels::Size size) {
   static kernels::jpeg::Decoder decoder;
   static packed::Encoder encoder;
   DecodingInLane libraries;
@@ -38,7 +37,7 @@ std::optional<File> pack_file(const File& file, Size size) {
   return File(bytes.begin(), bytes.end());
 }
 
-HlsRequest random_request(const File& bytes, Size size, std::mt19937& random) {
+HlsRequest random_packed_request(const File& bytes, kernels::Size size, std::mt19937& random) {
   HlsRequest request{.file = &bytes, .crop = random_box(random, size)};
   request.resized = {1 + request.crop.width / 10 + below(random, 70), 1 + request.crop.height / 10 + below(random, 70)};
   request.window = below(random, 2) == 0 ? kernels::whole(request.resized) : random_box(random, request.resized);
@@ -47,12 +46,13 @@ HlsRequest random_request(const File& bytes, Size size, std::mt19937& random) {
 }
 
 // Each file packed; all of the tensors are those of the files.
-void check(HlsRunner& runner, const hls::BatchRecipe& recipe, const std::vector<std::pair<const File*, Size>>& files,
-           std::mt19937& random) {
+void check_packed(HlsRunner& runner, const hls::BatchRecipe& recipe,
+                  const std::vector<std::pair<const File*, kernels::Size>>& files, std::mt19937& random) {
   std::vector<File> images;
   for (const auto& [file, size] : files) images.push_back(pack_file(*file, size).value());
   std::vector<HlsRequest> requests;
-  for (std::size_t i = 0; i < files.size(); ++i) requests.push_back(random_request(images[i], files[i].second, random));
+  for (std::size_t i = 0; i < files.size(); ++i)
+    requests.push_back(random_packed_request(images[i], files[i].second, random));
   const auto made = runner.run(requests);
   for (std::size_t i = 0; i < files.size(); ++i) {
     CAPTURE(i, made[i].refusal, static_cast<int>(made[i].outcome.reason));
@@ -74,11 +74,11 @@ TEST_CASE("packed photographs become the tensors of their files", "[hls][packed]
   std::mt19937 random(1);
   const auto every = static_cast<std::size_t>(std::max(1, 12 / rounds(1)));
   for (std::size_t first = 0; first < files.size(); first += 8 * every) {
-    std::vector<std::pair<const File*, Size>> some;
+    std::vector<std::pair<const File*, kernels::Size>> some;
     for (std::size_t i = first; i < std::min(files.size(), first + 8 * every); i += every)
       some.emplace_back(&files[i].second, *jpeg_size(files[i].second));
     CAPTURE(first, files[first].first);
-    check(runner, recipe, some, random);
+    check_packed(runner, recipe, some, random);
   }
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("packed pictures of every sampling, progressive or not, become the ten
   HlsRunner runner(recipe, decode_packed, hls::Source::kPacked);
   for (int round = 0; round < rounds(6); ++round) {
     std::vector<File> files;
-    std::vector<Size> sizes;
+    std::vector<kernels::Size> sizes;
     for (const Made& made : kMade) {
       sizes.push_back({9 + below(random, round % 2 == 0 ? 700 : 30), 9 + below(random, 150)});
       files.push_back(
@@ -104,10 +104,10 @@ TEST_CASE("packed pictures of every sampling, progressive or not, become the ten
                      .v_samp = made.v,
                      .progressive = round % 3 == 0}));
     }
-    std::vector<std::pair<const File*, Size>> all;
+    std::vector<std::pair<const File*, kernels::Size>> all;
     for (std::size_t i = 0; i < files.size(); ++i) all.emplace_back(&files[i], sizes[i]);
     CAPTURE(round);
-    check(runner, recipe, all, random);
+    check_packed(runner, recipe, all, random);
   }
 }
 
@@ -121,20 +121,20 @@ TEST_CASE("packed random streams, with values of any size, become the tensors of
     const auto size = jpeg_size(file);
     if (!size || !pack_file(file, *size)) continue;
     CAPTURE(round);
-    check(runner, recipe, {{&file, *size}}, random);
+    check_packed(runner, recipe, {{&file, *size}}, random);
     ++done;
   }
   REQUIRE(done > rounds(20));
 }
 
 // What the CPU makes of a packed image whose checksum was not looked at; nullopt: it is for libjpeg-turbo.
-std::optional<std::vector<std::byte>> made_by_cpu(const File& bytes, const HlsRequest& request,
-                                                  const hls::BatchRecipe& recipe) {
+std::optional<std::vector<std::byte>> packed_by_cpu(const File& bytes, const HlsRequest& request,
+                                                    const hls::BatchRecipe& recipe) {
   std::vector<std::uint8_t> padded(bytes.size() + packed::kPadding);
   std::memcpy(padded.data(), bytes.data(), bytes.size());
   packed::PackedImage image;
   if (!image.read({padded.data(), bytes.size()}, packed::Check::kShape)) return std::nullopt;
-  const Size size = image.header().size;
+  const kernels::Size size = image.header().size;
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.width) * size.height * image.header().components);
   const kernels::MutableU8View picture{pixels.data(), size.width, size.height, image.header().components,
                                        std::ptrdiff_t{size.width} * image.header().components};
@@ -151,7 +151,7 @@ TEST_CASE("damaged packed images are what the CPU makes of them, or none", "[hls
   HlsRunner runner(recipe, decode_packed, hls::Source::kPacked);
   int done = 0, damaged = 0, refused = 0;
   for (int round = 0; round < rounds(60); ++round) {
-    const Size size{8 + below(random, 400), 8 + below(random, 60)};
+    const kernels::Size size{8 + below(random, 400), 8 + below(random, 60)};
     const File file = make_jpeg({.pixels = make_pixels(static_cast<std::uint32_t>(size.width),
                                                        static_cast<std::uint32_t>(size.height), 3, random()),
                                  .h_samp = 1 + below(random, 2),
@@ -165,7 +165,7 @@ TEST_CASE("damaged packed images are what the CPU makes of them, or none", "[hls
             below(random, 2) == 0 ? static_cast<std::byte>(random()) : image[i] ^ std::byte(1U << below(random, 8));
     }
     std::vector<HlsRequest> requests;
-    for (const File& image : images) requests.push_back(random_request(image, size, random));
+    for (const File& image : images) requests.push_back(random_packed_request(image, size, random));
     const auto made = runner.run(requests);
     for (std::size_t i = 0; i < made.size(); ++i) {
       CAPTURE(round, i, static_cast<int>(made[i].outcome.reason));
@@ -176,7 +176,7 @@ TEST_CASE("damaged packed images are what the CPU makes of them, or none", "[hls
       damaged += made[i].outcome.reason == Reason::kDamaged;
       if (!made[i].is_done()) continue;
       ++done;
-      const auto expected = made_by_cpu(images[i], requests[i], recipe);
+      const auto expected = packed_by_cpu(images[i], requests[i], recipe);
       REQUIRE(expected);
       REQUIRE((made[i].tensor == *expected));
     }
@@ -187,7 +187,7 @@ TEST_CASE("damaged packed images are what the CPU makes of them, or none", "[hls
 }
 
 TEST_CASE("a head that changes behind the planner's back is found by the card", "[hls][packed]") {
-  const Size size{150, 100};
+  const kernels::Size size{150, 100};
   const File file = make_jpeg({.pixels = make_pixels(150, 100, 3, 1)});
   const File good = pack_file(file, size).value();
   std::size_t changed = 0;
@@ -238,15 +238,15 @@ TEST_CASE("the card's shapes are those of the host", "[hls][packed]") {
   STATIC_REQUIRE(hls::kLeastPackedStart == packed::layout::kLeastStart);
 }
 
-std::unique_ptr<hls::Engine<hls::PackedSlot>> engine;
+std::unique_ptr<hls::Engine<hls::PackedSlot>> packed_engine;
 
 TEST_CASE("no FIFO of an unpacking decoder overflows or is read when empty", "[hls][packed][fifo]") {
-  engine = std::make_unique<hls::Engine<hls::PackedSlot>>();
+  packed_engine = std::make_unique<hls::Engine<hls::PackedSlot>>();
   HlsRunner runner(
       {},
       [](const hls::Burst* commands, const hls::Burst* encoded, hls::Burst* tensors, hls::Burst* completions,
          std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d, std::uint32_t phase) {
-        engine->run({{commands, a}, {encoded, b}, {tensors, c}, {completions, d}}, phase);
+        packed_engine->run({{commands, a}, {encoded, b}, {tensors, c}, {completions, d}}, phase);
       },
       hls::Source::kPacked);
   std::mt19937 random(7);
@@ -257,19 +257,19 @@ TEST_CASE("no FIFO of an unpacking decoder overflows or is read when empty", "[h
     if (i % 3 == 1) images.back()[random() % images.back().size()] ^= std::byte{4};
   }
   std::vector<HlsRequest> requests;
-  for (const File& image : images) requests.push_back(random_request(image, {300, 120}, random));
+  for (const File& image : images) requests.push_back(random_packed_request(image, {300, 120}, random));
 
   runner.run(requests);
 
   for (int i = 0; i < hls::kLanes * hls::kSlots; ++i) {
-    engine->slot(i).each_fifo([&](const char* name, const auto& fifo) {
+    packed_engine->slot(i).each_fifo([&](const char* name, const auto& fifo) {
       CAPTURE(i, name);
       REQUIRE(fifo.overflows() == 0);
       REQUIRE(fifo.underflows() == 0);
       REQUIRE(fifo.high_water() > 0);
     });
   }
-  engine.reset();
+  packed_engine.reset();
 }
 
 }  // namespace

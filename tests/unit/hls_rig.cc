@@ -22,7 +22,7 @@ namespace millrace {
 namespace {
 
 constexpr std::byte kGuardByte{0xC7};
-constexpr std::uint8_t kUnwritten = 0xA5;
+constexpr std::uint8_t kUnwrittenHls = 0xA5;
 constexpr std::align_val_t kWordAlign{alignof(hls::Burst)};
 
 std::size_t rounded_up(std::size_t bytes) {
@@ -99,8 +99,8 @@ std::vector<HlsImage> HlsRunner::run(const std::vector<HlsRequest>& requests) {
   commands.resize(planner_.command_bytes());
   if (meddle) meddle(commands);
 
-  GuardedMemory kept(commands.size()), made(tensors_end, kUnwritten);
-  GuardedMemory completions(planned.size() * sizeof(hls::Completion), kUnwritten);
+  GuardedMemory kept(commands.size()), made(tensors_end, kUnwrittenHls);
+  GuardedMemory completions(planned.size() * sizeof(hls::Completion), kUnwrittenHls);
   std::ranges::copy(commands, kept.bytes().begin());
   phase_ = static_cast<std::uint8_t>(phase_ % 255 + 1);
   kernel_(kept.words(), encoded.words(), made.words(), completions.words(), kept.size(), encoded.size(), made.size(),
@@ -119,7 +119,7 @@ std::vector<HlsImage> HlsRunner::run(const std::vector<HlsRequest>& requests) {
     if (meddle) continue;
     if (kernel_ != answer) REQUIRE(image.outcome.sum == (image.is_done() ? hls::tensor_sum(tensor) : 0));
     const std::size_t end = n + 1 < planned.size() ? tensors[n + 1] : tensors_end;
-    REQUIRE(all_are(made.bytes().subspan(tensors[n] + bytes, end - tensors[n] - bytes), std::byte{kUnwritten}));
+    REQUIRE(all_are(made.bytes().subspan(tensors[n] + bytes, end - tensors[n] - bytes), std::byte{kUnwrittenHls}));
   }
   return images;
 }

@@ -14,26 +14,24 @@
 namespace millrace {
 namespace {
 
-using kernels::Size;
-
 struct Rows {
   Pixels pixels;
   File bytes;
 
-  Rows(Size size, std::uint32_t channels, std::uint32_t seed)
+  Rows(kernels::Size size, std::uint32_t channels, std::uint32_t seed)
       : pixels(make_pixels(static_cast<std::uint32_t>(size.width), static_cast<std::uint32_t>(size.height), channels,
                            seed)) {
     const auto all = std::as_bytes(std::span(pixels.data));
     bytes.assign(all.begin(), all.end());
   }
-  Size size() const { return {static_cast<int>(pixels.width), static_cast<int>(pixels.height)}; }
+  kernels::Size size() const { return {static_cast<int>(pixels.width), static_cast<int>(pixels.height)}; }
   kernels::U8View view() const {
     const int channels = static_cast<int>(pixels.channels);
     return {pixels.data.data(), size().width, size().height, channels, std::ptrdiff_t{size().width} * channels};
   }
 };
 
-HlsRequest random_request(const Rows& rows, std::mt19937& random) {
+HlsRequest random_rows_request(const Rows& rows, std::mt19937& random) {
   HlsRequest request{.file = &rows.bytes, .crop = random_box(random, rows.size()), .stored = rows.size()};
   request.resized = {1 + request.crop.width / 10 + below(random, 70), 1 + request.crop.height / 10 + below(random, 70)};
   request.window = below(random, 2) == 0 ? kernels::whole(request.resized) : random_box(random, request.resized);
@@ -51,10 +49,10 @@ TEST_CASE("rows of pixels, of one channel or three, become the reference functio
     HlsRunner runner(recipe, resample_rows, hls::Source::kRows);
     std::vector<Rows> images;
     for (int i = 0; i < 12; ++i)
-      images.emplace_back(Size{1 + below(random, i % 2 == 0 ? 300 : 20), 1 + below(random, 100)}, i % 3 == 0 ? 1U : 3U,
-                          static_cast<std::uint32_t>(i));
+      images.emplace_back(kernels::Size{1 + below(random, i % 2 == 0 ? 300 : 20), 1 + below(random, 100)},
+                          i % 3 == 0 ? 1U : 3U, static_cast<std::uint32_t>(i));
     std::vector<HlsRequest> requests;
-    for (const Rows& rows : images) requests.push_back(random_request(rows, random));
+    for (const Rows& rows : images) requests.push_back(random_rows_request(rows, random));
 
     const auto made = runner.run(requests);
 
@@ -89,33 +87,33 @@ TEST_CASE("rows whose bytes are not the picture's are none, for the planner and 
   }
 }
 
-std::unique_ptr<hls::Engine<hls::RowSlot>> engine;
+std::unique_ptr<hls::Engine<hls::RowSlot>> rows_engine;
 
 TEST_CASE("no FIFO of a resampling kernel overflows or is read when empty", "[hls][rows][fifo]") {
-  engine = std::make_unique<hls::Engine<hls::RowSlot>>();
+  rows_engine = std::make_unique<hls::Engine<hls::RowSlot>>();
   HlsRunner runner(
       {},
       [](const hls::Burst* commands, const hls::Burst* encoded, hls::Burst* tensors, hls::Burst* completions,
          std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d, std::uint32_t phase) {
-        engine->run({{commands, a}, {encoded, b}, {tensors, c}, {completions, d}}, phase);
+        rows_engine->run({{commands, a}, {encoded, b}, {tensors, c}, {completions, d}}, phase);
       },
       hls::Source::kRows);
   std::mt19937 random(2);
   const Rows rows({200, 90}, 3, 1);
   std::vector<HlsRequest> requests;
-  for (int i = 0; i < 40; ++i) requests.push_back(random_request(rows, random));
+  for (int i = 0; i < 40; ++i) requests.push_back(random_rows_request(rows, random));
 
   runner.run(requests);
 
   for (int i = 0; i < hls::kLanes * hls::kSlots; ++i) {
-    engine->slot(i).each_fifo([&](const char* name, const auto& fifo) {
+    rows_engine->slot(i).each_fifo([&](const char* name, const auto& fifo) {
       CAPTURE(i, name);
       REQUIRE(fifo.overflows() == 0);
       REQUIRE(fifo.underflows() == 0);
       REQUIRE(fifo.high_water() > 0);
     });
   }
-  engine.reset();
+  rows_engine.reset();
 }
 
 TEST_CASE("the kernel that makes nothing completes everything and touches nothing", "[hls][answer]") {

@@ -15,10 +15,8 @@
 #include "tests/support/test_images.h"
 #include "tests/unit/hls_rig.h"
 
-namespace millrace {
+namespace millrace::hls {
 namespace {
-
-using namespace hls;
 
 TEST_CASE("a FIFO gives back what was written, in turn, and knows how full it ever was", "[hls][fifo]") {
   Fifo<int, 4> fifo;
@@ -361,15 +359,15 @@ TEST_CASE("a column's magnitudes may add up to 2,944 and no more", "[hls][idct]"
 
 // --- all of them ---
 
-std::unique_ptr<Engine<JpegSlot>> engine;
+std::unique_ptr<Engine<JpegSlot>> stage_engine;
 
 void run_engine(const Burst* commands, const Burst* encoded, Burst* tensors, Burst* completions, std::uint32_t a,
                 std::uint32_t b, std::uint32_t c, std::uint32_t d, std::uint32_t phase) {
-  engine->run({{commands, a}, {encoded, b}, {tensors, c}, {completions, d}}, phase);
+  stage_engine->run({{commands, a}, {encoded, b}, {tensors, c}, {completions, d}}, phase);
 }
 
 TEST_CASE("no FIFO of a decoder overflows or is read when empty, and all are used", "[hls][fifo]") {
-  engine = std::make_unique<Engine<JpegSlot>>();
+  stage_engine = std::make_unique<Engine<JpegSlot>>();
   std::mt19937 random(5);
   HlsRunner runner({}, run_engine);
   std::vector<File> files;
@@ -391,7 +389,7 @@ TEST_CASE("no FIFO of a decoder overflows or is read when empty, and all are use
   runner.run(requests);
 
   for (int i = 0; i < kLanes * kSlots; ++i) {
-    engine->slot(i).each_fifo([&](const char* name, const auto& fifo) {
+    stage_engine->slot(i).each_fifo([&](const char* name, const auto& fifo) {
       CAPTURE(i, name);
       REQUIRE(fifo.overflows() == 0);
       REQUIRE(fifo.underflows() == 0);
@@ -399,7 +397,7 @@ TEST_CASE("no FIFO of a decoder overflows or is read when empty, and all are use
       REQUIRE(fifo.high_water() <= fifo.depth());
     });
   }
-  engine.reset();
+  stage_engine.reset();
 }
 
 // A slot whose stages never move.
@@ -423,4 +421,4 @@ TEST_CASE("a decoder whose stages are stuck completes its images all the same", 
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::hls

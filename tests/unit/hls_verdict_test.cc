@@ -72,7 +72,7 @@ struct Kind {
         ours{.store = store_spec(of), .filter = resample_spec({{0, 0, 8, 8}, {8, 8}, {0, 0, 8, 8}}, of, 3).filter} {}
 };
 
-void check(const Kind& kind, HlsRunner& runner, const std::vector<HlsRequest>& requests, Tally& tally) {
+void check_verdict(const Kind& kind, HlsRunner& runner, const std::vector<HlsRequest>& requests, Tally& tally) {
   ImageWorkspace workspace;
   const auto images = runner.run(requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -102,7 +102,7 @@ TEST_CASE("what a card makes of damaged files is what the CPU makes, and nothing
   std::mt19937 random(91);
   Tally tally;
   for (const Kind& kind : kinds()) {
-    HlsRunner runner(kind.ours, decode_jpeg);
+    HlsRunner runner(kind.ours, ::decode_jpeg);
     for (int round = 0; round < rounds(15); ++round) {
       std::vector<File> files;
       for (int i = 0; i < 16; ++i) files.push_back(draw_damage(draw_file(random), random));
@@ -111,7 +111,7 @@ TEST_CASE("what a card makes of damaged files is what the CPU makes, and nothing
         if (const auto request = draw_request(file, random)) requests.push_back(*request);
       }
       CAPTURE(round);
-      check(kind, runner, requests, tally);
+      check_verdict(kind, runner, requests, tally);
     }
   }
   REQUIRE(tally.made > tally.mutants / 8);
@@ -125,7 +125,7 @@ TEST_CASE("what a card makes of damaged photographs is what the CPU makes", "[hl
   std::mt19937 random(93);
   Tally tally;
   const Kind kind{Recipe{}};
-  HlsRunner runner(kind.ours, decode_jpeg);
+  HlsRunner runner(kind.ours, ::decode_jpeg);
   for (int round = 0; round < rounds(8); ++round) {
     std::vector<File> files;
     for (int i = 0; i < 8; ++i)
@@ -134,7 +134,7 @@ TEST_CASE("what a card makes of damaged photographs is what the CPU makes", "[hl
     for (const File& file : files) {
       if (const auto request = draw_request(file, random)) requests.push_back(*request);
     }
-    check(kind, runner, requests, tally);
+    check_verdict(kind, runner, requests, tally);
   }
   REQUIRE(tally.made > 0);
 }
@@ -142,7 +142,7 @@ TEST_CASE("what a card makes of damaged photographs is what the CPU makes", "[hl
 TEST_CASE("a level beyond 16 bits, bytes after the last block and markers out of turn are not made", "[hls][verdict]") {
   const File good = make_jpeg({.pixels = make_pixels(64, 64, 3, 5), .restart_interval = 2});
   const JpegFile file = located(good);
-  HlsRunner runner({}, decode_jpeg);
+  HlsRunner runner({}, ::decode_jpeg);
   const auto reason = [&](const File& bytes) {
     return runner.run({whole_tensor(bytes, {0, 0, 16, 16}, {16, 16})})[0].outcome.reason;
   };

@@ -19,7 +19,7 @@
 namespace millrace::kernels::cuda {
 namespace {
 
-int below(std::mt19937& random, int bound) {
+int below_of(std::mt19937& random, int bound) {
   return static_cast<int>(random() % static_cast<unsigned>(bound));
 }
 
@@ -51,15 +51,15 @@ void check_side(const AxisSpec& spec, bool as_table) {
 }
 
 AxisSpec draw_side(std::mt19937& random, Filter filter) {
-  const int most = below(random, 4) == 0 ? 5000 : 500;
-  const int in = 1 + below(random, most), out = below(random, 8) == 0 ? in : 1 + below(random, 300);
-  const int first = below(random, out);
-  return {Axis::kColumns, 3, in, out, first, 1 + below(random, out - first), filter};
+  const int most = below_of(random, 4) == 0 ? 5000 : 500;
+  const int in = 1 + below_of(random, most), out = below_of(random, 8) == 0 ? in : 1 + below_of(random, 300);
+  const int first = below_of(random, out);
+  return {Axis::kColumns, 3, in, out, first, 1 + below_of(random, out - first), filter};
 }
 
 jpeg::Dequantiser random_factors(std::mt19937& random, int most) {
   std::array<std::uint16_t, 64> quant{};
-  for (auto& factor : quant) factor = static_cast<std::uint16_t>(1 + below(random, most));
+  for (auto& factor : quant) factor = static_cast<std::uint16_t>(1 + below_of(random, most));
   return jpeg::make_dequantiser(quant);
 }
 
@@ -144,10 +144,10 @@ TEST_CASE("a GPU's inverse DCT is the CPU's, and refuses the same blocks", "[cud
   std::mt19937 random(2);
   int ordinary = 0, odd = 0;
   for (int i = 0; i < rounds(20'000); ++i) {
-    const jpeg::Dequantiser factors = random_factors(random, 1 + below(random, 60));
+    const jpeg::Dequantiser factors = random_factors(random, 1 + below_of(random, 60));
     alignas(64) std::int16_t block[64] = {};
-    const int range = 1 << below(random, 12), most = 1 + below(random, 64);
-    for (int k = 0; k < most; ++k) block[k] = static_cast<std::int16_t>(below(random, 2 * range) - range);
+    const int range = 1 << below_of(random, 12), most = 1 + below_of(random, 64);
+    for (int k = 0; k < most; ++k) block[k] = static_cast<std::int16_t>(below_of(random, 2 * range) - range);
     std::uint8_t here[64], there[64];
     const bool taken = transform_here(block, factors, here);
     const jpeg::BlockJob job{block, &factors, there, 8};
@@ -186,7 +186,7 @@ TEST_CASE("a GPU smooths chroma as the CPU does", "[cuda]") {
   for (int i = 0; i < rounds(200); ++i) {
     constexpr int kCount = 40;
     const auto near = random_samples(random, kCount + 2), far = random_samples(random, kCount + 2);
-    const int row = below(random, 2);
+    const int row = below_of(random, 2);
     std::uint8_t wide[2 * kCount], both[2 * kCount], down[kCount];
     std::int16_t sums[kCount + 2];
     cpu.widen(near.data() + 1, kCount, wide);

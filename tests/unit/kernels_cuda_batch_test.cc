@@ -10,10 +10,9 @@
 #include "tests/unit/cuda_reconstruct_rig.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda {
 namespace {
 
-using namespace kernels::cuda;
 using kernels::Box;
 using kernels::Filter;
 using kernels::Flip;
@@ -49,8 +48,8 @@ std::vector<std::byte> tensor_of(const HostBatch& made, const BatchPlan& plan, s
 }
 
 // Every tensor that is done is libjpeg-turbo's, and none is touched that was refused.
-Verdicts check(Planner& planner, HostRunner& runner, const BatchRecipe& recipe, const Batch& batch,
-               std::uint32_t seed) {
+Verdicts check_batch(Planner& planner, HostRunner& runner, const BatchRecipe& recipe, const Batch& batch,
+                     std::uint32_t seed) {
   const BatchPlan& plan = planner.plan(batch.requests);
   const HostBatch made = runner.run(plan, batch.encoded, seed);
   Verdicts verdicts;
@@ -100,7 +99,7 @@ TEST_CASE("photographs become the CPU's tensors", "[cuda][batch]") {
       batch.add(files[i].second, random_box(random, *planned_size(files[i].second)), random_flip(random));
     CAPTURE(first, files[first].first);
 
-    const Verdicts verdicts = check(planner, runner, recipe, batch, static_cast<std::uint32_t>(first));
+    const Verdicts verdicts = check_batch(planner, runner, recipe, batch, static_cast<std::uint32_t>(first));
 
     REQUIRE(verdicts.done + verdicts.not_in_time == static_cast<int>(batch.requests.size()));
     REQUIRE(verdicts.not_in_time == 0);
@@ -131,7 +130,7 @@ TEST_CASE("made pictures of every sampling, with restarts or not, become the CPU
     Batch batch;
     for (const File& file : files) batch.add(file, random_box(random, *planned_size(file)), random_flip(random));
 
-    const Verdicts verdicts = check(planner, runner, recipe, batch, 4);
+    const Verdicts verdicts = check_batch(planner, runner, recipe, batch, 4);
 
     REQUIRE(verdicts.done == static_cast<int>(files.size()));
   }
@@ -188,7 +187,7 @@ TEST_CASE("with seek indexes the tensors are the same", "[cuda][batch]") {
     for (std::size_t i = 0; i < files.size(); ++i)
       batch.add(files[i], random_box(random, *planned_size(files[i])), random_flip(random), indexes[i].made);
 
-    const Verdicts verdicts = check(planner, runner, kSmall, batch, static_cast<std::uint32_t>(round));
+    const Verdicts verdicts = check_batch(planner, runner, kSmall, batch, static_cast<std::uint32_t>(round));
 
     REQUIRE(verdicts.done == 4);
     REQUIRE(planner.plan(batch.requests).segments.size() >= 4);
@@ -214,7 +213,7 @@ TEST_CASE("a seek index of another file is not used", "[cuda][batch]") {
   Planner planner(kSmall);
   HostRunner runner;
 
-  const Verdicts verdicts = check(planner, runner, kSmall, batch, 1);
+  const Verdicts verdicts = check_batch(planner, runner, kSmall, batch, 1);
 
   REQUIRE(verdicts.done == 2);
 }
@@ -237,7 +236,7 @@ TEST_CASE("random streams become the CPU's tensors, and damaged ones never other
       batch.add(file, random_box(random, planned_size(file).value_or(Size{8, 8})), random_flip(random));
     CAPTURE(round);
 
-    done += check(planner, runner, kSmall, batch, static_cast<std::uint32_t>(round)).done;
+    done += check_batch(planner, runner, kSmall, batch, static_cast<std::uint32_t>(round)).done;
   }
   REQUIRE(done > rounds(12));
 }
@@ -255,7 +254,7 @@ TEST_CASE("hostile and odd files give the CPU's tensors or none", "[cuda][batch]
       CAPTURE(name);
       Batch batch;
       batch.add(file, random_box(random, *size), random_flip(random));
-      check(planner, runner, kSmall, batch, 1);
+      check_batch(planner, runner, kSmall, batch, 1);
     }
   }
 }
@@ -288,4 +287,4 @@ TEST_CASE("a bad image changes no other image's tensor", "[cuda][batch]") {
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda

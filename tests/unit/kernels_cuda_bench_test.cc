@@ -7,10 +7,9 @@
 #include "tests/bench/cuda/image_files.h"
 #include "tests/support/temp_folder.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda::bench {
 namespace {
 
-using namespace kernels::cuda::bench;
 using kernels::Box;
 using kernels::Flip;
 
@@ -82,4 +81,4 @@ TEST_CASE("files of a folder and of those in it come by path", "[cuda][bench]") 
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda::bench

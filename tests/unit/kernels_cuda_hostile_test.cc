@@ -6,10 +6,9 @@
 #include "tests/unit/cuda_tokenise_rig.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda {
 namespace {
 
-using namespace kernels::cuda;
 using kernels::jpeg::Header;
 using kernels::jpeg::read_header;
 
@@ -147,4 +146,4 @@ TEST_CASE("a range that is too small for the tokens is not left", "[cuda]") {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda

@@ -6,10 +6,8 @@
 #include "tests/support/test_images.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda {
 namespace {
-
-using namespace kernels::cuda;
 
 template <class Range>
 bool lies_at(std::size_t offset, const Range& range, const std::vector<std::byte>& memory) {
@@ -91,4 +89,4 @@ TEST_CASE("tensors without a size, or that are no whole groups of patches, are n
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda

@@ -11,10 +11,9 @@
 #include "tests/unit/cuda_reconstruct_rig.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda {
 namespace {
 
-using namespace kernels::cuda;
 using kernels::Box;
 using kernels::Filter;
 using kernels::Flip;
@@ -28,7 +27,7 @@ std::optional<Size> size_of(const File& file) {
 }
 
 // As the cache has it made; nullopt: none of which it is.
-std::optional<Packed> pack(const File& file, Size size) {
+std::optional<Packed> pack_batch(const File& file, Size size) {
   static kernels::jpeg::Decoder decoder;
   static kernels::packed::Encoder encoder;
   DecodingInLane libraries;
@@ -51,7 +50,7 @@ struct MixedBatch {
   }
 };
 
-std::vector<std::byte> tensor_of(const HostBatch& made, const BatchPlan& plan, std::size_t request) {
+std::vector<std::byte> packed_tensor_of(const HostBatch& made, const BatchPlan& plan, std::size_t request) {
   const auto begin = made.tensors.begin() + static_cast<std::ptrdiff_t>(request * plan.tensor_bytes);
   return {begin, begin + static_cast<std::ptrdiff_t>(plan.tensor_bytes)};
 }
@@ -71,9 +70,9 @@ Cut random_cut(std::mt19937& random, const File& file) {
 // Exact tensors of packed images are the CPU's of their files, fast ones the kernels' own of the files. With `files`,
 // each file lies beside its packed image; without, K1 has nothing to do.
 enum class Beside { kFiles, kNothing };
-void check(const BatchRecipe& recipe, const std::vector<Cut>& cuts, Beside beside, std::uint32_t seed) {
+void check_packed(const BatchRecipe& recipe, const std::vector<Cut>& cuts, Beside beside, std::uint32_t seed) {
   std::vector<Packed> packed;
-  for (const Cut& cut : cuts) packed.push_back(pack(*cut.file, cut.size).value());
+  for (const Cut& cut : cuts) packed.push_back(pack_batch(*cut.file, cut.size).value());
   MixedBatch batch;
   for (std::size_t i = 0; i < cuts.size(); ++i) {
     batch.add(packed[i], ImageKind::kPacked, cuts[i].crop, cuts[i].flip);
@@ -96,13 +95,14 @@ void check(const BatchRecipe& recipe, const std::vector<Cut>& cuts, Beside besid
     CAPTURE(i, cuts[i].crop.left, cuts[i].crop.top, cuts[i].crop.width, cuts[i].crop.height);
     const std::size_t request = beside == Beside::kFiles ? 2 * i : i;
     if (recipe.fidelity == kernels::cuda::Fidelity::kExact)
-      REQUIRE((tensor_of(made, plan, request) ==
+      REQUIRE((packed_tensor_of(made, plan, request) ==
                reference_tensor(*cuts[i].file, cuts[i].size, recipe, {.crop = cuts[i].crop, .flip = cuts[i].flip})));
-    if (beside == Beside::kFiles) REQUIRE((tensor_of(made, plan, request) == tensor_of(made, plan, request + 1)));
+    if (beside == Beside::kFiles)
+      REQUIRE((packed_tensor_of(made, plan, request) == packed_tensor_of(made, plan, request + 1)));
   }
 }
 
-constexpr BatchRecipe kSmall{.size = {40, 32}};
+constexpr BatchRecipe kSmallPacked{.size = {40, 32}};
 
 TEST_CASE("packed photographs become the CPU's tensors", "[cuda][packed]") {
   const auto folder = test_data("photos");
@@ -118,8 +118,8 @@ TEST_CASE("packed photographs become the CPU's tensors", "[cuda][packed]") {
         cuts.push_back(random_cut(random, files[i].second));
       CAPTURE(first, files[first].first);
 
-      check(recipe, cuts, fidelity == kernels::cuda::Fidelity::kFast ? Beside::kFiles : Beside::kNothing,
-            static_cast<std::uint32_t>(first));
+      check_packed(recipe, cuts, fidelity == kernels::cuda::Fidelity::kFast ? Beside::kFiles : Beside::kNothing,
+                   static_cast<std::uint32_t>(first));
     }
   }
 }
@@ -154,7 +154,7 @@ TEST_CASE("packed pictures of every sampling become the tensors of their files",
         for (const File& file : files) cuts.push_back(random_cut(random, file));
         CAPTURE(static_cast<int>(fidelity), static_cast<int>(filter), round);
 
-        check(recipe, cuts, Beside::kFiles, random());
+        check_packed(recipe, cuts, Beside::kFiles, random());
       }
     }
   }
@@ -169,10 +169,10 @@ TEST_CASE("progressive files, which the kernels do not decode, have their tensor
     cuts.push_back(random_cut(random, file));
     as_files.add(file_bytes(file), ImageKind::kJpegFile, cuts.back().crop);
   }
-  Planner planner(kSmall);
+  Planner planner(kSmallPacked);
   REQUIRE(planner.plan(as_files.requests).jobs.empty());
 
-  check(kSmall, cuts, Beside::kNothing, 1);
+  check_packed(kSmallPacked, cuts, Beside::kNothing, 1);
 }
 
 bool has_twelve_bits(const JpegPlane& plane) {
@@ -189,11 +189,11 @@ TEST_CASE("random streams that can be packed become the CPU's tensors, but for v
     const File file = write_jpeg(draw_jpeg({.kind = JpegDraw::Kind::kPlain}, random)).bytes;
     const auto coefficients = read_jpeg_coefficients(file);
     if (!coefficients) continue;
-    const auto packed = pack(file, *size_of(file));
+    const auto packed = pack_batch(file, *size_of(file));
     if (!packed) continue;
     if (std::ranges::all_of(coefficients->planes, has_twelve_bits)) {
       CAPTURE(round);
-      check(kSmall, {random_cut(random, file)}, Beside::kNothing, random());
+      check_packed(kSmallPacked, {random_cut(random, file)}, Beside::kNothing, random());
       ++done;
     }
   }
@@ -202,8 +202,8 @@ TEST_CASE("random streams that can be packed become the CPU's tensors, but for v
 
 TEST_CASE("only the groups that a crop meets are unpacked", "[cuda][packed]") {
   const File file = make_jpeg({.pixels = make_pixels(1600, 800, 3, 1), .h_samp = 1, .v_samp = 1});
-  const Packed packed = *pack(file, {1600, 800});
-  Planner planner(kSmall);
+  const Packed packed = *pack_batch(file, {1600, 800});
+  Planner planner(kSmallPacked);
   MixedBatch whole, part;
   whole.add(packed, ImageKind::kPacked, {0, 0, 1600, 800});
   part.add(packed, ImageKind::kPacked, {600, 400, 40, 32});
@@ -213,14 +213,14 @@ TEST_CASE("only the groups that a crop meets are unpacked", "[cuda][packed]") {
 
   REQUIRE(of_whole == 100 * 3 * 7);
   REQUIRE(of_part == 4 * 3 * 1);  // 600..640 in blocks 75..79, all of the third group
-  check(kSmall, {{&file, {1600, 800}, {600, 400, 40, 32}, Flip::kNone}}, Beside::kFiles, 1);
+  check_packed(kSmallPacked, {{&file, {1600, 800}, {600, 400, 40, 32}, Flip::kNone}}, Beside::kFiles, 1);
 }
 
 TEST_CASE("packed images that cannot be planned are refused with a reason", "[cuda][packed]") {
   const File file = make_jpeg({.pixels = make_pixels(120, 90, 3, 1)});
-  const Packed good = *pack(file, {120, 90});
+  const Packed good = *pack_batch(file, {120, 90});
   const auto reason = [](const Packed& bytes, const Box& crop, const PlannerSettings& settings = {}) {
-    Planner planner(kSmall, settings);
+    Planner planner(kSmallPacked, settings);
     MixedBatch batch;
     batch.add(bytes, ImageKind::kPacked, crop);
     return std::string(planner.plan(batch.requests).refusals[0]);
@@ -249,10 +249,10 @@ TEST_CASE("packed images that cannot be planned are refused with a reason", "[cu
 TEST_CASE("a damaged packed image is not here, and changes no other image's tensor", "[cuda][packed]") {
   std::mt19937 random(5);
   const File file = make_jpeg({.pixels = make_pixels(150, 100, 3, 1)});
-  const Packed good = *pack(file, {150, 100});
+  const Packed good = *pack_batch(file, {150, 100});
   const Box crop{5, 6, 120, 80};
-  const auto expected = reference_tensor(file, {150, 100}, kSmall, {.crop = crop});
-  Planner planner(kSmall);
+  const auto expected = reference_tensor(file, {150, 100}, kSmallPacked, {.crop = crop});
+  Planner planner(kSmallPacked);
   HostRunner runner;
   int not_here = 0, done = 0;
   for (int round = 0; round < rounds(60); ++round) {
@@ -273,8 +273,8 @@ TEST_CASE("a damaged packed image is not here, and changes no other image's tens
 
     REQUIRE(made.statuses[0] == Status::kDone);
     REQUIRE(made.statuses[2] == Status::kDone);
-    REQUIRE((tensor_of(made, plan, 0) == expected));
-    REQUIRE((tensor_of(made, plan, 2) == expected));
+    REQUIRE((packed_tensor_of(made, plan, 0) == expected));
+    REQUIRE((packed_tensor_of(made, plan, 2) == expected));
     ++(made.statuses[1] == Status::kDone ? done : not_here);
   }
   REQUIRE(not_here > rounds(5));
@@ -282,4 +282,4 @@ TEST_CASE("a damaged packed image is not here, and changes no other image's tens
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda

@@ -15,16 +15,15 @@
 #include "tests/support/test_images.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda {
 namespace {
 
-using namespace kernels::cuda;
 using kernels::Box;
 using kernels::Size;
 using kernels::jpeg::McuWindow;
 using kernels::jpeg::read_header;
 
-constexpr BatchRecipe kSmall{.size = {24, 20}};
+constexpr BatchRecipe kSmallPlan{.size = {24, 20}};
 
 File picture(int width, int height, std::uint32_t seed, JpegSpec spec = {}) {
   spec.pixels = make_pixels(static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), 3, seed);
@@ -97,7 +96,7 @@ TEST_CASE("tables stay on the GPU from batch to batch, and no batch loses one th
   for (std::uint32_t i = 0; i < 12; ++i) files.push_back(picture(40, 30, i));
   std::mt19937 random(5);
   for (const std::uint32_t slots : {16U, 48U}) {
-    Planner planner(kSmall, {.table_slots = slots});
+    Planner planner(kSmallPlan, {.table_slots = slots});
     TableMemory memory(slots);
 
     for (int round = 0; round < 40; ++round) {
@@ -124,7 +123,7 @@ TEST_CASE("a batch with more tables than slots refuses the images that lack one"
   std::vector<ImageRequest> requests;
   for (std::uint32_t i = 0; i < 6; ++i) files.push_back(picture(40, 30, i));
   for (const File& file : files) requests.push_back(request(file, {0, 0, 40, 30}));
-  Planner planner(kSmall, {.table_slots = 8});
+  Planner planner(kSmallPlan, {.table_slots = 8});
   TableMemory memory(8);
 
   const BatchPlan& plan = planner.plan(requests);
@@ -147,7 +146,7 @@ TEST_CASE("an image's ranges of tokens, blocks and tensors are its own", "[cuda]
     requests.push_back(request(file, random_box(random, size)));
     requests.push_back(request(broken, {0, 0, 1, 1}));
   }
-  Planner planner(kSmall);
+  Planner planner(kSmallPlan);
 
   const BatchPlan& plan = planner.plan(requests);
 
@@ -186,7 +185,7 @@ TEST_CASE("a crop or a window that does not fit is refused with a reason", "[cud
   with_window({30, 30}, {0, 0, 23, 20});
   with_window({70000, 30}, {0, 0, 24, 20});
   with_window({0, 30}, {0, 0, 24, 20});
-  Planner planner(kSmall);
+  Planner planner(kSmallPlan);
 
   const BatchPlan& plan = planner.plan(requests);
 
@@ -202,7 +201,7 @@ TEST_CASE("4:1:1 is planned, though the CPU's reader leaves it alone", "[cuda][p
   spec.v_samp = 1;
   const File file = picture(70, 30, 3, spec);
   const std::vector<ImageRequest> requests{request(file, {3, 4, 50, 20})};
-  Planner planner(kSmall);
+  Planner planner(kSmallPlan);
 
   const BatchPlan& plan = planner.plan(requests);
 
@@ -217,7 +216,7 @@ TEST_CASE("filters that the kernels do not compute bring their weights", "[cuda]
   const std::vector<ImageRequest> requests{request(file, {3, 4, 80, 60}), request(file, {0, 0, 24, 20})};
   for (const auto filter : {kernels::Filter::kNearest, kernels::Filter::kBox, kernels::Filter::kBilinear,
                             kernels::Filter::kHamming, kernels::Filter::kBicubic, kernels::Filter::kLanczos}) {
-    BatchRecipe recipe = kSmall;
+    BatchRecipe recipe = kSmallPlan;
     recipe.filter = filter;
     Planner planner(recipe);
 
@@ -398,7 +397,7 @@ TEST_CASE("hostile files are planned within their bounds, or refused", "[cuda][p
     files.emplace_back("damaged " + std::to_string(i),
                        damage(file, static_cast<JpegDamage>(below(random, kJpegDamages)), random));
   }
-  Planner planner(kSmall);
+  Planner planner(kSmallPlan);
   for (const auto& [name, file] : files) {
     CAPTURE(name);
     GuardedBytes memory(std::max<std::size_t>(file.size(), 1));
@@ -414,4 +413,4 @@ TEST_CASE("hostile files are planned within their bounds, or refused", "[cuda][p
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda

@@ -13,13 +13,9 @@
 #include "tests/unit/cuda_reconstruct_rig.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels {
 namespace {
 
-using kernels::Box;
-using kernels::Filter;
-using kernels::Flip;
-using kernels::Size;
 using kernels::cuda::BatchRecipe;
 using kernels::cuda::Status;
 
@@ -60,10 +56,10 @@ Box training_crop(std::mt19937& random, Size size) {
   return {below(random, size.width - width + 1), below(random, size.height - height + 1), width, height};
 }
 
-struct Sampling {
+struct ReconstructSampling {
   int h, v;
 };
-constexpr Sampling kSamplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}};
+constexpr ReconstructSampling kSamplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}};
 
 // One image after the other in a batch of its own.
 void check(const Image& image, const BatchRecipe& recipe, const TensorCut& cut, std::uint32_t seed, int tiles = 1) {
@@ -79,7 +75,7 @@ void check(const Image& image, const BatchRecipe& recipe, const TensorCut& cut, 
 }
 
 // Whether its values are among those that tokens hold.
-bool fits_tokens(const JpegCoefficients& coefficients) {
+bool reconstructs_tokens(const JpegCoefficients& coefficients) {
   for (const JpegPlane& plane : coefficients.planes) {
     for (const JpegBlock& block : plane.blocks) {
       for (std::size_t i = 1; i < block.size(); ++i) {
@@ -107,7 +103,7 @@ Flip flip_of(std::uint32_t draw) {
 
 TEST_CASE("a GPU's tensor is the CPU's, whatever the sampling and the crop", "[cuda]") {
   std::mt19937 random(11);
-  for (const Sampling& sampling : kSamplings) {
+  for (const ReconstructSampling& sampling : kSamplings) {
     for (int i = 0; i < rounds(25); ++i) {
       const Size size{1 + below(random, 120), 1 + below(random, 120)};
       const Image image = make_image(size, sampling.h, sampling.v, random());
@@ -209,7 +205,7 @@ TEST_CASE("every kind of tensor is the CPU's", "[cuda]") {
 TEST_CASE("pictures of every small size and very long ones become the CPU's tensors", "[cuda]") {
   std::uint32_t seed = 0;
   const BatchRecipe recipe{{24, 20}, kBytesNchw};
-  for (const Sampling& sampling : kSamplings) {
+  for (const ReconstructSampling& sampling : kSamplings) {
     for (const int width : {1, 2, 3, 4, 5, 8, 9, 17}) {
       for (const int height : {1, 2, 3, 16, 17, 33})
         check(make_image({width, height}, sampling.h, sampling.v, ++seed), recipe, {{0, 0, width, height}}, 1);
@@ -273,7 +269,7 @@ TEST_CASE("images of a batch do not touch each other's tensors, nor what another
   std::vector<std::vector<std::byte>> expected;
   for (int i = 0; i < 12; ++i) {
     const Size size{20 + below(random, 80), 20 + below(random, 80)};
-    const Sampling& sampling = kSamplings[i % 6];
+    const ReconstructSampling& sampling = kSamplings[i % 6];
     const Image image = make_image(size, sampling.h, sampling.v, random(), i % 5 == 0 ? 1 : 3);
     const TensorCut cut{random_box(random, size), flip_of(random())};
     REQUIRE(batch.add(image.coefficients, cut) == "");
@@ -300,7 +296,7 @@ TEST_CASE("streams as no encoder makes them become the CPU's tensors, or are lef
     const Image image = image_of(file.bytes);
     const BatchRecipe recipe{{1 + below(random, 40), 1 + below(random, 40)}, kBytesNchw};
     const TensorCut cut{random_box(random, image.size()), flip_of(random())};
-    if (!fits_tokens(image.coefficients)) continue;
+    if (!reconstructs_tokens(image.coefficients)) continue;
     TokenBatch batch(recipe);
     REQUIRE(batch.add(image.coefficients, cut) == "");
     batch.run(random());
@@ -392,4 +388,4 @@ TEST_CASE("a GPU's fast tensors of photographs stay within their bound of the ex
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels

@@ -6,10 +6,9 @@
 #include "tests/unit/cuda_tokenise_rig.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::cuda {
 namespace {
 
-using namespace kernels::cuda;
 using kernels::jpeg::FileBytes;
 using kernels::jpeg::Header;
 using kernels::jpeg::read_header;
@@ -276,4 +275,4 @@ TEST_CASE("segments that say anything at all are decoded within bounds", "[cuda]
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::kernels::cuda

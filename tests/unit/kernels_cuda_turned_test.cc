@@ -12,28 +12,20 @@
 #include "tests/unit/cuda_reconstruct_rig.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels {
 namespace {
 
-using kernels::Box;
-using kernels::ChannelOrder;
-using kernels::DType;
-using kernels::Filter;
-using kernels::Flip;
-using kernels::Orientation;
-using kernels::Patches;
-using kernels::Size;
 using kernels::cuda::BatchRecipe;
 using kernels::cuda::Fidelity;
 using kernels::cuda::Status;
 
-struct Image {
+struct TurnedImage {
   File file;
   JpegCoefficients coefficients;
   Size size() const { return {coefficients.width, coefficients.height}; }
 };
 
-Image make_image(Size size, int h, int v, std::uint32_t seed, std::uint32_t channels = 3) {
+TurnedImage make_turned_image(Size size, int h, int v, std::uint32_t seed, std::uint32_t channels = 3) {
   File file = make_jpeg({.pixels = make_pixels(static_cast<std::uint32_t>(size.width),
                                                static_cast<std::uint32_t>(size.height), channels, seed),
                          .quality = 50 + static_cast<int>(seed % 50),
@@ -44,10 +36,10 @@ Image make_image(Size size, int h, int v, std::uint32_t seed, std::uint32_t chan
   return {std::move(file), std::move(*coefficients)};
 }
 
-struct Sampling {
+struct TurnedSampling {
   int h, v;
 };
-constexpr Sampling kSamplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}};
+constexpr TurnedSampling kTurnedSamplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}};
 constexpr Filter kFilters[] = {Filter::kNearest, Filter::kBox,     Filter::kBilinear,
                                Filter::kHamming, Filter::kBicubic, Filter::kLanczos};
 
@@ -57,18 +49,18 @@ constexpr std::array<Orientation, 8> orientations() {
   return all;
 }
 
-Flip flip_of(std::uint32_t draw) {
+Flip turned_flip_of(std::uint32_t draw) {
   return draw % 2 == 0 ? Flip::kNone : Flip::kHorizontal;
 }
 
 // A crop of the turned picture, or all of it.
-Box turned_box(std::mt19937& random, const Image& image, Orientation orientation) {
+Box turned_box(std::mt19937& random, const TurnedImage& image, Orientation orientation) {
   const Size size = kernels::oriented(image.size(), orientation);
   return below(random, 4) == 0 ? Box{0, 0, size.width, size.height} : random_box(random, size);
 }
 
-std::vector<std::byte> made(const Image& image, const BatchRecipe& recipe, const TensorCut& cut, std::uint32_t seed,
-                            int tiles = 1) {
+std::vector<std::byte> made(const TurnedImage& image, const BatchRecipe& recipe, const TensorCut& cut,
+                            std::uint32_t seed, int tiles = 1) {
   TokenBatch batch(recipe);
   REQUIRE(batch.add(image.coefficients, cut, tiles) == "");
   batch.run(seed);
@@ -76,7 +68,8 @@ std::vector<std::byte> made(const Image& image, const BatchRecipe& recipe, const
   return batch.tensor(0);
 }
 
-void check(const Image& image, const BatchRecipe& recipe, const TensorCut& cut, std::uint32_t seed, int tiles = 1) {
+void check_turned(const TurnedImage& image, const BatchRecipe& recipe, const TensorCut& cut, std::uint32_t seed,
+                  int tiles = 1) {
   CAPTURE(image.size().width, image.size().height, static_cast<int>(cut.orientation), cut.crop.left, cut.crop.top,
           cut.crop.width, cut.crop.height, recipe.size.width, recipe.size.height, cut.left, cut.top,
           static_cast<int>(cut.flip), static_cast<int>(recipe.filter), static_cast<int>(recipe.order), seed, tiles);
@@ -86,17 +79,19 @@ void check(const Image& image, const BatchRecipe& recipe, const TensorCut& cut, 
 TEST_CASE("a turned picture's tensor is the CPU's, whatever the sampling, the crop and the filter", "[cuda][turned]") {
   std::mt19937 random(31);
   for (const Orientation orientation : orientations()) {
-    for (const Sampling& sampling : kSamplings) {
+    for (const TurnedSampling& sampling : kTurnedSamplings) {
       for (const Filter filter : kFilters) {
         for (int i = 0; i < rounds(2); ++i) {
-          const Image image =
-              make_image({1 + below(random, 110), 1 + below(random, 110)}, sampling.h, sampling.v, random());
+          const TurnedImage image =
+              make_turned_image({1 + below(random, 110), 1 + below(random, 110)}, sampling.h, sampling.v, random());
           const BatchRecipe recipe{.size = {1 + below(random, 50), 1 + below(random, 50)},
                                    .store = {.layout = i % 2 == 0 ? kernels::Layout::kNchw : kernels::Layout::kNhwc},
                                    .filter = filter};
-          check(image, recipe,
-                {.crop = turned_box(random, image, orientation), .flip = flip_of(random()), .orientation = orientation},
-                random(), 1 + below(random, 5));
+          check_turned(image, recipe,
+                       {.crop = turned_box(random, image, orientation),
+                        .flip = turned_flip_of(random()),
+                        .orientation = orientation},
+                       random(), 1 + below(random, 5));
         }
       }
     }
@@ -105,29 +100,31 @@ TEST_CASE("a turned picture's tensor is the CPU's, whatever the sampling, the cr
 
 TEST_CASE("a turned picture's passes come in the order of the picture that is turned first", "[cuda][turned]") {
   std::mt19937 random(32);
-  const Image image = make_image({151, 149}, 2, 2, 3);
+  const TurnedImage image = make_turned_image({151, 149}, 2, 2, 3);
   for (const Orientation orientation : orientations()) {
     for (const auto order : {kernels::PassOrder::kAsPillow13, kernels::PassOrder::kColumnsFirst}) {
       for (const Size size : {Size{140, 20}, Size{20, 140}, Size{60, 60}, Size{151, 50}, Size{50, 149}, Size{149, 151}})
-        check(image, {.size = size, .filter = Filter::kBicubic, .order = order},
-              {.crop = turned_box(random, image, orientation), .flip = flip_of(random()), .orientation = orientation},
-              random(), 1 + below(random, 4));
+        check_turned(image, {.size = size, .filter = Filter::kBicubic, .order = order},
+                     {.crop = turned_box(random, image, orientation),
+                      .flip = turned_flip_of(random()),
+                      .orientation = orientation},
+                     random(), 1 + below(random, 4));
     }
   }
 }
 
 TEST_CASE("a window counts in the turned picture", "[cuda][turned]") {
   std::mt19937 random(33);
-  const Image image = make_image({140, 91}, 2, 1, 4);
+  const TurnedImage image = make_turned_image({140, 91}, 2, 1, 4);
   for (const Orientation orientation : orientations()) {
     for (const Filter filter : kFilters) {
       for (int i = 0; i < rounds(4); ++i) {
         const Size resized{1 + below(random, 150), 1 + below(random, 150)};
         const Box window = random_box(random, resized);
-        check(
-            image, {.size = {window.width, window.height}, .filter = filter},
-            {turned_box(random, image, orientation), flip_of(random()), resized, window.left, window.top, orientation},
-            random());
+        check_turned(image, {.size = {window.width, window.height}, .filter = filter},
+                     {turned_box(random, image, orientation), turned_flip_of(random()), resized, window.left,
+                      window.top, orientation},
+                     random());
       }
     }
   }
@@ -141,24 +138,29 @@ TEST_CASE("small and very long pictures are turned, and large ones in tiles", "[
          {Size{1, 1}, Size{1, 9}, Size{9, 1}, Size{2, 3}, Size{17, 16}, Size{3, 1500}, Size{1500, 3}, Size{701, 503}}) {
       const Size turned = kernels::oriented(size, orientation);
       ++seed;
-      check(make_image(size, 2, 2, seed), recipe,
-            {.crop = {0, 0, turned.width, turned.height}, .flip = flip_of(seed), .orientation = orientation}, seed);
+      check_turned(
+          make_turned_image(size, 2, 2, seed), recipe,
+          {.crop = {0, 0, turned.width, turned.height}, .flip = turned_flip_of(seed), .orientation = orientation},
+          seed);
     }
   }
 }
 
 TEST_CASE("every kind of tensor of a turned picture is the CPU's", "[cuda][turned]") {
   std::mt19937 random(34);
-  const Image images[] = {make_image({97, 61}, 1, 1, 5), make_image({97, 61}, 1, 1, 6, 1)};
+  const TurnedImage images[] = {make_turned_image({97, 61}, 1, 1, 5), make_turned_image({97, 61}, 1, 1, 6, 1)};
   const kernels::Normalise imagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     for (const auto layout : {kernels::Layout::kNchw, kernels::Layout::kNhwc}) {
       for (const ChannelOrder channels : {ChannelOrder::kRgb, ChannelOrder::kBgr, ChannelOrder::kGrey}) {
         for (const Orientation orientation : orientations()) {
-          const Image& image = images[below(random, 5) == 0 ? 1 : 0];
-          check(image, {{44, 32}, {.dtype = dtype, .layout = layout, .channels = channels, .normalise = imagenet}},
-                {.crop = turned_box(random, image, orientation), .flip = flip_of(random()), .orientation = orientation},
-                random(), 1 + below(random, 3));
+          const TurnedImage& image = images[below(random, 5) == 0 ? 1 : 0];
+          check_turned(image,
+                       {{44, 32}, {.dtype = dtype, .layout = layout, .channels = channels, .normalise = imagenet}},
+                       {.crop = turned_box(random, image, orientation),
+                        .flip = turned_flip_of(random()),
+                        .orientation = orientation},
+                       random(), 1 + below(random, 3));
         }
       }
     }
@@ -176,7 +178,7 @@ PatchDraw draw_patches(std::mt19937& random, const Patches& patches, Size pictur
                   patches.height * patches.merge * (1 + below(random, 4))};
   const int left = below(random, 9), top = below(random, 9);
   PatchDraw draw{{.size = size, .store = store, .filter = kFilters[below(random, 6)]},
-                 {.crop = random_box(random, picture), .flip = flip_of(random()), .left = left, .top = top}};
+                 {.crop = random_box(random, picture), .flip = turned_flip_of(random()), .left = left, .top = top}};
   draw.recipe.store.patches = patches;
   draw.cut.resized = {size.width + left + below(random, 9), size.height + top + below(random, 9)};
   return draw;
@@ -185,19 +187,19 @@ PatchDraw draw_patches(std::mt19937& random, const Patches& patches, Size pictur
 TEST_CASE("patches are the CPU's, for every element type, channel order and orientation", "[cuda][turned][patches]") {
   constexpr Patches kKinds[] = {{14, 14, 2, 2}, {16, 9, 1, 1}, {3, 5, 3, 4}, {2, 7, 2, 1}, {1, 1, 4, 3}, {28, 6, 1, 2}};
   std::mt19937 random(35);
-  const Image images[] = {make_image({131, 117}, 2, 2, 7), make_image({90, 120}, 1, 1, 8, 1)};
+  const TurnedImage images[] = {make_turned_image({131, 117}, 2, 2, 7), make_turned_image({90, 120}, 1, 1, 8, 1)};
   const kernels::Normalise imagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
     for (const ChannelOrder channels : {ChannelOrder::kRgb, ChannelOrder::kBgr, ChannelOrder::kGrey}) {
       for (const Patches& patches : kKinds) {
         for (const Orientation orientation : orientations()) {
-          const Image& image = images[below(random, 5) == 0 ? 1 : 0];
+          const TurnedImage& image = images[below(random, 5) == 0 ? 1 : 0];
           PatchDraw draw = draw_patches(random, patches, kernels::oriented(image.size(), orientation),
                                         {.dtype = dtype, .channels = channels, .normalise = imagenet});
           draw.cut.orientation = orientation;
           CAPTURE(patches.width, patches.height, patches.merge, patches.temporal, static_cast<int>(dtype),
                   static_cast<int>(channels));
-          check(image, draw.recipe, draw.cut, random(), 1 + below(random, 5));
+          check_turned(image, draw.recipe, draw.cut, random(), 1 + below(random, 5));
         }
       }
     }
@@ -207,17 +209,17 @@ TEST_CASE("patches are the CPU's, for every element type, channel order and orie
 TEST_CASE("patches do not depend on how the tensor is cut into tiles, even or odd", "[cuda][patches]") {
   const BatchRecipe recipe{.size = {252, 168}, .store = {.dtype = DType::kFloat16, .patches = Patches{14, 14, 2, 2}}};
   for (const Size size : {Size{900, 700}, Size{2500, 120}, Size{4000, 120}}) {
-    const Image image = make_image(size, 2, 2, 9);
+    const TurnedImage image = make_turned_image(size, 2, 2, 9);
     for (const Flip flip : {Flip::kNone, Flip::kHorizontal}) {
       const TensorCut cut{.crop = {3, 5, size.width - 10, size.height - 10}, .flip = flip};
-      for (const int wanted : {1, 40}) check(image, recipe, cut, 3, wanted);
+      for (const int wanted : {1, 40}) check_turned(image, recipe, cut, 3, wanted);
     }
   }
 }
 
 TEST_CASE("a fast tensor of a turned picture is near the exact one", "[cuda][turned]") {
-  constexpr double kMostMean = 1.0;  // kernels/cuda/README.md
-  constexpr int kMostAnywhere = 64;
+  constexpr double kMeanBound = 1.0;  // kernels/cuda/README.md
+  constexpr int kAnywhereBound = 64;
   const auto folder = test_data("photos");
   if (!folder) return;
   std::mt19937 random(36);
@@ -227,19 +229,19 @@ TEST_CASE("a fast tensor of a turned picture is near the exact one", "[cuda][tur
     if (++taken % 8 != 0 && rounds(1) == 1) continue;
     auto coefficients = read_jpeg_coefficients(file);
     REQUIRE(coefficients);
-    const Image image{std::move(file), std::move(*coefficients)};
+    const TurnedImage image{std::move(file), std::move(*coefficients)};
     const Orientation orientation = orientations()[taken / 8 % 8];
     const Size turned = kernels::oriented(image.size(), orientation);
     for (const Filter filter : {Filter::kBilinear, Filter::kBicubic}) {
       BatchRecipe recipe{.size = {224, 224}, .filter = filter};
       const TensorCut cut{
-          .crop = {0, 0, turned.width, turned.height}, .flip = flip_of(random()), .orientation = orientation};
+          .crop = {0, 0, turned.width, turned.height}, .flip = turned_flip_of(random()), .orientation = orientation};
       const auto exact = reference_tensor(image.file, image.size(), recipe, cut);
       recipe.fidelity = Fidelity::kFast;
       const LevelDifference found = level_difference(made(image, recipe, cut, random()), exact);
       CAPTURE(name, found.mean, found.most, static_cast<int>(orientation), static_cast<int>(filter));
-      CHECK(found.mean <= kMostMean);
-      CHECK(found.most <= kMostAnywhere);
+      CHECK(found.mean <= kMeanBound);
+      CHECK(found.most <= kAnywhereBound);
       worst = {std::max(worst.mean, found.mean), std::max(worst.most, found.most)};
     }
   }
@@ -248,7 +250,7 @@ TEST_CASE("a fast tensor of a turned picture is near the exact one", "[cuda][tur
 }
 
 TEST_CASE("a fast tensor of a picture on its side takes no more tiles than that of an upright one", "[cuda][turned]") {
-  const Image image = make_image({1200, 900}, 2, 2, 10);
+  const TurnedImage image = make_turned_image({1200, 900}, 2, 2, 10);
   const auto tiles = [&](Orientation orientation, Fidelity fidelity) {
     const Size size = kernels::oriented(image.size(), orientation);
     TokenBatch batch({.size = {96, 96}, .fidelity = fidelity});
@@ -283,7 +285,7 @@ TEST_CASE("a batch of files in all orientations, of patches or not, becomes the 
         const Orientation orientation = orientations()[static_cast<std::size_t>(i % 8)];
         const Size stored = kernels::jpeg::read_header(bytes)->size;
         TensorCut cut{.crop = random_box(random, kernels::oriented(stored, orientation)),
-                      .flip = flip_of(random()),
+                      .flip = turned_flip_of(random()),
                       .orientation = orientation};
         kernels::cuda::ImageRequest request{.file_untrusted = bytes,
                                             .at = encoded.size(),
@@ -348,4 +350,4 @@ TEST_CASE("the frames of patches count towards a tensor's size", "[cuda][plan]")
 }
 
 }  // namespace
-}  // namespace millrace
+}  // namespace millrace::kernels

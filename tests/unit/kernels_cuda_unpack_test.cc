@@ -83,13 +83,13 @@ std::vector<Block> expected_blocks(const PackedImage& image, const jpeg::McuWind
   return blocks;
 }
 
-bool has_twelve_bits(const Block& block) {
+bool unpacks_twelve_bits(const Block& block) {
   return std::all_of(block.begin() + 1, block.end(), [](int value) { return value >= -2048 && value <= 2047; });
 }
 
 // Blocks that are there are those expected; those of the window are there.
-void check_blocks(const Unpacked& made, const std::vector<Block>& expected, const Grid& grid,
-                  const jpeg::McuWindow& window) {
+void check_unpacked_blocks(const Unpacked& made, const std::vector<Block>& expected, const Grid& grid,
+                           const jpeg::McuWindow& window) {
   REQUIRE(made.blocks.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto mcu = static_cast<int>(i / static_cast<std::size_t>(grid.blocks_in_mcu())) % grid.columns;
@@ -104,17 +104,17 @@ jpeg::McuRange random_range(std::mt19937& random, int count) {
   const int begin = static_cast<int>(random() % static_cast<unsigned>(count));
   return {begin, begin + 1 + static_cast<int>(random() % static_cast<unsigned>(count - begin))};
 }
-jpeg::McuWindow random_window(std::mt19937& random, const Grid& grid) {
+jpeg::McuWindow random_unpack_window(std::mt19937& random, const Grid& grid) {
   return {random_range(random, grid.rows), random_range(random, grid.columns)};
 }
 jpeg::McuWindow whole_window(const Grid& grid) {
   return {{0, grid.rows}, {0, grid.columns}};
 }
 
-struct Sampling {
+struct UnpackSampling {
   int components, h, v;
 };
-constexpr Sampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
+constexpr UnpackSampling kUnpackSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
 
 TEST_CASE("groups become the blocks that were packed, in every sampling and window", "[cuda][unpack]") {
   constexpr packed::Draw kDraws[] = {{}, {0, 1, 3}, {1000, 1, 1}, {12, 2, 15}, {700, 11, 11}, {300, 9, 12}, {60, 4, 0}};
@@ -122,7 +122,7 @@ TEST_CASE("groups become the blocks that were packed, in every sampling and wind
   packed::Encoder encoder;
   PackedImage image;
   int left_out = 0;
-  for (const Sampling& sampling : kSamplings) {
+  for (const UnpackSampling& sampling : kUnpackSamplings) {
     for (const packed::Draw& draw : kDraws) {
       for (int round = 0; round < rounds(2); ++round) {
         const Size size{static_cast<int>(5 + random() % 900), static_cast<int>(1 + random() % 70)};
@@ -132,13 +132,13 @@ TEST_CASE("groups become the blocks that were packed, in every sampling and wind
         packed::Placed placed(pack(encoder, picture));
         REQUIRE(image.read(placed.bytes(), packed::Check::kChecksum));
         REQUIRE(has_usual_groups(image));
-        const jpeg::McuWindow window = random_window(random, image.grid());
+        const jpeg::McuWindow window = random_unpack_window(random, image.grid());
         CAPTURE(sampling.components, sampling.h, sampling.v, draw.density, draw.bits, size.width, size.height);
 
         const Unpacked made = unpack_window(image, placed.bytes(), window, random());
 
         REQUIRE(made.status == Status::kDone);
-        check_blocks(made, expected_blocks(image, window), image.grid(), window);
+        check_unpacked_blocks(made, expected_blocks(image, window), image.grid(), window);
         left_out += static_cast<int>(std::ranges::count_if(made.blocks, [](const auto& block) { return !block; }));
       }
     }
@@ -167,7 +167,7 @@ struct Verdict {
 };
 Verdict verdict_on(const PackedImage& image) {
   Verdict verdict{true, expected_blocks(image, whole_window(image.grid()))};
-  verdict.fits = std::ranges::all_of(verdict.blocks, has_twelve_bits);
+  verdict.fits = std::ranges::all_of(verdict.blocks, unpacks_twelve_bits);
   return verdict;
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("every shape unpacks to what it says, or its image is not here for a v
       const Unpacked made = unpack_window(image, placed.bytes(), whole_window(image.grid()), random());
 
       REQUIRE(made.status == (verdict.fits ? Status::kDone : Status::kNotHere));
-      if (verdict.fits) check_blocks(made, verdict.blocks, image.grid(), whole_window(image.grid()));
+      if (verdict.fits) check_unpacked_blocks(made, verdict.blocks, image.grid(), whole_window(image.grid()));
       ++(verdict.fits ? done : not_here);
     }
   }
@@ -226,7 +226,7 @@ Status check_damaged(const Bytes& bytes, std::uint32_t seed) {
   REQUIRE(image.read(bare.bytes(), packed::Check::kShape));
   const jpeg::McuWindow window = whole_window(image.grid());
   const Unpacked made = unpack_window(image, bare.bytes(), window, seed);
-  if (made.status == Status::kDone) check_blocks(made, expected_blocks(padded, window), image.grid(), window);
+  if (made.status == Status::kDone) check_unpacked_blocks(made, expected_blocks(padded, window), image.grid(), window);
   return made.status;
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("damaged groups give what they say, or are not here, and nothing outsi
   std::mt19937 random(3);
   packed::Encoder encoder;
   int done = 0, not_here = 0;
-  for (const Sampling& sampling : kSamplings) {
+  for (const UnpackSampling& sampling : kUnpackSamplings) {
     Picture picture =
         packed::make_picture(packed::make_header({90, 40}, sampling.components, sampling.h, sampling.v, 1));
     packed::fill(picture, {.density = 300, .bits = 7}, random);

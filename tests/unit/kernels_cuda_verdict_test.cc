@@ -26,7 +26,7 @@ struct Mutant {
   std::vector<std::uint8_t> index;  // of the file; empty: none
 };
 
-constexpr std::uint64_t kOwner = 3;
+constexpr std::uint64_t kVerdictOwner = 3;
 
 std::optional<EncodedImage> encoded(const File& file) {
   EncodedBytes bytes(file.size());
@@ -70,7 +70,7 @@ class Kernels {
                           .resized = in_kernels(mutant.geometry.resized),
                           .window = in_kernels(mutant.geometry.window),
                           .index_untrusted = mutant.index,
-                          .index_owner = kOwner});
+                          .index_owner = kVerdictOwner});
       encoded.insert(encoded.end(), bytes.begin(), bytes.end());
       encoded.resize(encoded.size() + requests.size() % 7);
     }
@@ -96,8 +96,8 @@ struct Tally {
 };
 
 // Of the kernels' tensors, each is the CPU's; of `fast`, whose pixels differ a little, the CPU makes one, too.
-void check(const Recipe& recipe, Fidelity fidelity, Kernels& kernels, ImageWorkspace& workspace,
-           const std::vector<Mutant>& mutants, std::uint32_t seed, Tally& tally) {
+void check_verdict(const Recipe& recipe, Fidelity fidelity, Kernels& kernels, ImageWorkspace& workspace,
+                   const std::vector<Mutant>& mutants, std::uint32_t seed, Tally& tally) {
   const auto made = kernels.make(mutants, seed);
   for (std::size_t i = 0; i < mutants.size(); ++i) {
     const auto expected = made_by_cpu(mutants[i], recipe, workspace, fidelity);
@@ -114,9 +114,9 @@ void check(const Recipe& recipe, Fidelity fidelity, Kernels& kernels, ImageWorks
 
 // A crop that becomes a tensor of `size`, or a window of what it is resized to.
 SampleGeometry draw_geometry(Size stored, Size size, std::mt19937& random) {
-  const kernels::Size picture = in_kernels(stored);
-  kernels::Box crop{0, 0, picture.width, picture.height};
-  if (!one_in(random, 4)) crop = random_box(random, picture);
+  const kernels::Size verdict_picture = in_kernels(stored);
+  kernels::Box crop{0, 0, verdict_picture.width, verdict_picture.height};
+  if (!one_in(random, 4)) crop = random_box(random, verdict_picture);
   SampleGeometry geometry{.crop = {crop.left, crop.top, crop.width, crop.height},
                           .resized = size,
                           .window = {0, 0, static_cast<int>(size.width), static_cast<int>(size.height)},
@@ -137,7 +137,7 @@ std::vector<std::uint8_t> draw_index(const File& file, std::mt19937& random) {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(box.width * box.height * header->components));
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * header->components;
   kernels::jpeg::Decoder decoder;
-  kernels::jpeg::Seeking seeking{.index_untrusted = {}, .owner = kOwner, .made = {}};
+  kernels::jpeg::Seeking seeking{.index_untrusted = {}, .owner = kVerdictOwner, .made = {}};
   const kernels::MutableU8View out{pixels.data(), box.width, box.height, header->components, stride};
   const auto outcome = decoder.decode(*header, box, out, Clock::now() + std::chrono::minutes(5), &seeking);
   return outcome == kernels::jpeg::Outcome::kDecoded ? seeking.made : std::vector<std::uint8_t>{};
@@ -181,7 +181,7 @@ void insert(File& file, std::size_t at, std::size_t count, int byte) {
   file.insert(file.begin() + static_cast<std::ptrdiff_t>(at), count, static_cast<std::byte>(byte));
 }
 
-JpegFile picture(kernels::Size size, int h, int v, int restart_interval) {
+JpegFile verdict_picture(kernels::Size size, int h, int v, int restart_interval) {
   return located(make_jpeg(
       {.pixels = make_pixels(static_cast<std::uint32_t>(size.width), static_cast<std::uint32_t>(size.height), 3, 5),
        .h_samp = h,
@@ -209,7 +209,7 @@ struct Both {
 
 TEST_CASE("restart markers behind a crop that are not in turns leave the file to the CPU", "[cuda][verdict]") {
   Both both;
-  const JpegFile file = picture({64, 64}, 1, 1, 4);
+  const JpegFile file = verdict_picture({64, 64}, 1, 1, 4);
   const auto restarts = restarts_of(file);
   REQUIRE(restarts.size() == 15);
   const std::size_t behind = restarts[9], last = restarts.back();
@@ -235,7 +235,7 @@ TEST_CASE("restart markers behind a crop that are not in turns leave the file to
 TEST_CASE("a restart marker in a file that declares none, or so late a one, leaves it to the CPU", "[cuda][verdict]") {
   Both both;
   for (const int interval : {0, 64, 100}) {
-    const JpegFile file = picture({64, 64}, 1, 1, interval);
+    const JpegFile file = verdict_picture({64, 64}, 1, 1, interval);
     File damaged = file.bytes;
     damaged.insert(damaged.begin() + static_cast<std::ptrdiff_t>(file.end), {std::byte{0xFF}, std::byte{0xD0}});
     CAPTURE(interval);
@@ -246,7 +246,7 @@ TEST_CASE("a restart marker in a file that declares none, or so late a one, leav
 
 TEST_CASE("bytes too many before the restart marker that a crop ends with leave it to the CPU", "[cuda][verdict]") {
   Both both;
-  const JpegFile file = picture({64, 64}, 1, 1, 2);
+  const JpegFile file = verdict_picture({64, 64}, 1, 1, 2);
   const auto restarts = restarts_of(file);
   File damaged = file.bytes;
   insert(damaged, restarts[4], 2, 0x55);  // behind MCU 9, the crop's last
@@ -260,7 +260,7 @@ TEST_CASE("bytes too many before the restart marker that a crop ends with leave 
 TEST_CASE("with chroma of a quarter of the columns, damage beside the crop is one on either path", "[cuda][verdict]") {
   Both both;
   for (const int h : {1, 4}) {
-    const JpegFile file = picture({128, 64}, h, 1, 1);
+    const JpegFile file = verdict_picture({128, 64}, h, 1, 1);
     const auto restarts = restarts_of(file);
     const auto interval = static_cast<std::size_t>(128 / 8 / h + 2);  // of the second row of MCUs, to the crop's right
     File damaged = file.bytes;
@@ -310,7 +310,7 @@ TEST_CASE("what the CPU decodes for windows that are padded to the longest is ju
   ImageWorkspace workspace;
   int made = 0, refused = 0;
   for (const int v : {1, 2}) {
-    const JpegFile file = picture({69, 56}, 2, v, 0);
+    const JpegFile file = verdict_picture({69, 56}, 2, v, 0);
     const std::size_t length = file.end - file.scan;
     for (std::size_t part = 4; part < 16; ++part) {
       File cut(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(file.scan + length * part / 16));
@@ -319,7 +319,7 @@ TEST_CASE("what the CPU decodes for windows that are padded to the longest is ju
       for (int top = 0; top < 20; ++top)
         mutants.push_back({cut, {.crop = {0, 0, 69, 56}, .resized = {62, 51}, .window = {13, top, 31, 31}}, {}});
       Tally tally;
-      check(recipe, Fidelity::kExact, kernels, workspace, mutants, static_cast<std::uint32_t>(part), tally);
+      check_verdict(recipe, Fidelity::kExact, kernels, workspace, mutants, static_cast<std::uint32_t>(part), tally);
       made += tally.made;
       refused += tally.refused;
     }
@@ -331,7 +331,7 @@ TEST_CASE("what the CPU decodes for windows that are padded to the longest is ju
 TEST_CASE("nearest leaves a picture to the CPU between whose tiles blocks would go unseen", "[cuda][verdict]") {
   Recipe recipe;
   recipe.filter = Filter::kNearest;
-  const JpegFile wide = picture({2400, 32}, 2, 2, 0);
+  const JpegFile wide = verdict_picture({2400, 32}, 2, 2, 0);
   const auto makes = [&](std::uint32_t width) {
     Kernels kernels(recipe, {width, 8});
     return kernels
@@ -358,7 +358,7 @@ TEST_CASE("what the kernels make of damaged files is what the CPU makes, and not
         auto mutant = draw_mutant(draw_damage(draw_file(random), random), size, random);
         if (mutant) mutants.push_back(std::move(*mutant));
       }
-      check(recipe, fidelity, kernels, workspace, mutants, static_cast<std::uint32_t>(round), tally);
+      check_verdict(recipe, fidelity, kernels, workspace, mutants, static_cast<std::uint32_t>(round), tally);
     }
   }
   REQUIRE(tally.made > tally.mutants / 4);
@@ -382,7 +382,7 @@ TEST_CASE("what the kernels make of damaged photographs is what the CPU makes", 
       auto mutant = draw_mutant(draw_damage(located(file), random), size, random);
       if (mutant) mutants.push_back(std::move(*mutant));
     }
-    check(recipe, Fidelity::kExact, kernels, workspace, mutants, static_cast<std::uint32_t>(round), tally);
+    check_verdict(recipe, Fidelity::kExact, kernels, workspace, mutants, static_cast<std::uint32_t>(round), tally);
   }
   REQUIRE(tally.made > tally.mutants / 4);
 }

@@ -9,11 +9,10 @@
 #include "tests/support/skip.h"
 #include "tests/unit/jpeg_rig.h"
 
-namespace millrace {
+namespace millrace::kernels::jpeg {
 namespace {
 
 using kernels::Target;
-using namespace kernels::jpeg;
 
 std::uint8_t* bytes_of(std::span<std::byte> memory) {
   return reinterpret_cast<std::uint8_t*>(memory.data());
@@ -146,4 +145,4 @@ TEST_CASE("decoding reads nothing outside the file and writes nothing outside th
   REQUIRE(decoded > rounds(1000));
 }
 
-}  // namespace millrace
+}  // namespace millrace::kernels::jpeg

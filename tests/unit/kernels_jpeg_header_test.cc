@@ -14,20 +14,20 @@ namespace millrace {
 namespace {
 
 using kernels::jpeg::read_header;
-using Bytes8 = std::vector<std::uint8_t>;
+using HeaderBytes = std::vector<std::uint8_t>;
 
 enum Marker : int { kSof = 0xC0, kDht = 0xC4, kSos = 0xDA, kDqt = 0xDB, kDnl = 0xDC, kDri = 0xDD, kApp0 = 0xE0 };
 
 struct Segment {
   int marker;
-  Bytes8 body;
+  HeaderBytes body;
   int length = -1;  // as stated; -1: the true one
 };
 
 // A file taken apart: its segments up to SOS, and all bytes behind that.
 struct Parts {
   std::vector<Segment> segments;
-  Bytes8 rest;
+  HeaderBytes rest;
 
   Segment& find(int marker) {
     const auto at =
@@ -48,7 +48,7 @@ Parts split(const std::vector<std::byte>& file) {
   while (parts.segments.empty() || parts.segments.back().marker != kSos) {
     const auto length = static_cast<std::size_t>(bytes[at + 2] << 8 | bytes[at + 3]);
     const auto body = bytes.subspan(at + 4, length - 2);
-    parts.segments.push_back({bytes[at + 1], Bytes8(body.begin(), body.end())});
+    parts.segments.push_back({bytes[at + 1], HeaderBytes(body.begin(), body.end())});
     at += 2 + length;
   }
   parts.rest.assign(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end());
@@ -56,7 +56,7 @@ Parts split(const std::vector<std::byte>& file) {
 }
 
 File join(const Parts& parts) {
-  Bytes8 bytes = {0xFF, 0xD8};
+  HeaderBytes bytes = {0xFF, 0xD8};
   for (const Segment& segment : parts.segments) {
     const int length = segment.length < 0 ? static_cast<int>(segment.body.size()) + 2 : segment.length;
     for (const int byte : {0xFF, segment.marker, length >> 8, length & 255})
@@ -190,7 +190,7 @@ TEST_CASE("JPEG headers that lack a segment or have one twice are refused", "[ke
   check_refused([](Parts& parts) { parts.add_first(Segment(parts.find(kSof))); });
   check_refused([](Parts& parts) { parts.add_first(Segment(parts.find(kSos))); });
   check_refused([](Parts& parts) {  // only the AC table
-    Bytes8& body = parts.find(kDht).body;
+    HeaderBytes& body = parts.find(kDht).body;
     body.erase(body.begin(), body.begin() + 17 + 12);
   });
 }
@@ -220,7 +220,7 @@ TEST_CASE("JPEG frames of another kind or size are refused", "[kernels]") {
 TEST_CASE("a JPEG whose height comes behind the scan is refused", "[kernels]") {
   check_refused([](Parts& parts) {
     std::fill_n(parts.find(kSof).body.begin() + 1, 2, std::uint8_t{0});
-    const Bytes8 lines = {0xFF, kDnl, 0, 4, 0, 21};
+    const HeaderBytes lines = {0xFF, kDnl, 0, 4, 0, 21};
     parts.rest.insert(parts.rest.end() - 2, lines.begin(), lines.end());
   });
   check_refused([](Parts& parts) { parts.segments.insert(parts.segments.end() - 1, {kDnl, {0, 21}}); });
@@ -254,11 +254,11 @@ TEST_CASE("JPEG tables that cannot be are refused", "[kernels]") {
   check_refused([](Parts& parts) { std::fill_n(parts.find(kDht).body.begin() + 1, 16, std::uint8_t{0}); });
   check_refused([](Parts& parts) { std::fill_n(parts.find(kDht).body.begin() + 1, 16, std::uint8_t{0xFF}); });
   check_refused([](Parts& parts) {  // more symbols than there are
-    Bytes8 table(1 + 16 + 272, 17);
+    HeaderBytes table(1 + 16 + 272, 17);
     table[0] = 3;
     parts.add_first({kDht, table});
   });
-  check_refused([](Parts& parts) { parts.add_first({kDht, Bytes8(1 + 16, 0)}); });
+  check_refused([](Parts& parts) { parts.add_first({kDht, HeaderBytes(1 + 16, 0)}); });
   check_refused([](Parts& parts) { parts.find(kDht).body.pop_back(); });
   check_refused([](Parts& parts) { parts.find(kDht).body.push_back(0); });
 }
@@ -280,7 +280,7 @@ TEST_CASE("what a JPEG header may have beside the picture's own segments changes
   for (const int marker : {0xE1, 0xE2, 0xED, 0xEF, 0xFE}) {
     for (const std::size_t size : {0, 1, 300, 65533}) {
       CAPTURE(marker, size);
-      check_read([&](Parts& parts) { parts.add_first({marker, Bytes8(size, 0xFF)}); });
+      check_read([&](Parts& parts) { parts.add_first({marker, HeaderBytes(size, 0xFF)}); });
     }
   }
   check_read([](Parts& parts) { parts.add_first({kDri, {0, 0}}); });

@@ -53,7 +53,7 @@ struct Decoded {
 };
 
 template <typename Source, typename... More>
-Decoded decode(Decoder& decoder, const Source& source, int channels, const kernels::Box& box, More... more) {
+Decoded decode_packed(Decoder& decoder, const Source& source, int channels, const kernels::Box& box, More... more) {
   Decoded decoded{Outcome::kNotHere, Octets(static_cast<std::size_t>(box.width) * box.height * channels)};
   const kernels::MutableU8View out{decoded.pixels.data(), box.width, box.height, channels,
                                    std::ptrdiff_t{box.width} * channels};
@@ -111,7 +111,7 @@ bool check_file(ByteView file, std::mt19937& random, int boxes) {
   for (const auto& decoder : decoders()) {
     kernels::jpeg::Seeking seeking;
     const kernels::Box whole_box = whole(header->size);
-    const Decoded picture = decode(*decoder, *header, channels, whole_box, &seeking);
+    const Decoded picture = decode_packed(*decoder, *header, channels, whole_box, &seeking);
     const std::optional<Octets> packed = pack(*decoder, *header);
     REQUIRE(packed.has_value() == (picture.outcome == Outcome::kDecoded));
     if (!packed) return false;
@@ -120,11 +120,11 @@ bool check_file(ByteView file, std::mt19937& random, int boxes) {
     REQUIRE(*packed == *first_packed);
 
     const Packed form = in_memory(*packed);
-    REQUIRE(decode(*decoder, form.image, channels, whole_box) == picture);
+    REQUIRE(decode_packed(*decoder, form.image, channels, whole_box) == picture);
     for (int i = 0; i < boxes; ++i) {
       const kernels::Box box = random_box(random, header->size);
       CAPTURE(box.left, box.top, box.width, box.height);
-      REQUIRE(decode(*decoder, form.image, channels, box) == decode(*decoder, *header, channels, box));
+      REQUIRE(decode_packed(*decoder, form.image, channels, box) == decode_packed(*decoder, *header, channels, box));
       const int side = 1 << below(random, 4), chroma = std::min(8, side << below(random, 2));
       const std::array<int, 3> sides{side, chroma, chroma};
       CAPTURE(side, chroma);
@@ -135,13 +135,14 @@ bool check_file(ByteView file, std::mt19937& random, int boxes) {
   return true;
 }
 
-struct Sampling {
+struct PackedSampling {
   std::uint32_t channels;
   int h, v;
 };
-constexpr Sampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
+constexpr PackedSampling kKernelSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
 
-File make_file(const Sampling& sampling, std::uint32_t width, std::uint32_t height, int restart_interval = 0) {
+File make_packed_file(const PackedSampling& sampling, std::uint32_t width, std::uint32_t height,
+                      int restart_interval = 0) {
   return make_jpeg({.pixels = make_pixels(width, height, sampling.channels, 7),
                     .quality = 85,
                     .h_samp = sampling.h,
@@ -153,11 +154,11 @@ File make_file(const Sampling& sampling, std::uint32_t width, std::uint32_t heig
 
 TEST_CASE("packed pictures have the file's pixels and planes, for every sampling", "[kernels][packed]") {
   std::mt19937 random(51);
-  for (const Sampling& sampling : kSamplings) {
+  for (const PackedSampling& sampling : kKernelSamplings) {
     for (const int restarts : {0, 7, 200}) {
       CAPTURE(sampling.channels, sampling.h, sampling.v, restarts);
-      REQUIRE(check_file(make_file(sampling, 613, 211, restarts), random, 8));
-      REQUIRE(check_file(make_file(sampling, 33, 40, restarts), random, 4));
+      REQUIRE(check_file(make_packed_file(sampling, 613, 211, restarts), random, 8));
+      REQUIRE(check_file(make_packed_file(sampling, 33, 40, restarts), random, 4));
     }
   }
 }
@@ -215,14 +216,14 @@ TEST_CASE("what our decoder does not decode whole is not packed", "[kernels][pac
 }
 
 TEST_CASE("a file is packed by an index that covers a part of it, and by a wrong one as without", "[kernels][packed]") {
-  for (const Sampling& sampling : kSamplings) {
-    const File file = make_file(sampling, 400, 500), other = make_file(sampling, 400, 508);
+  for (const PackedSampling& sampling : kKernelSamplings) {
+    const File file = make_packed_file(sampling, 400, 500), other = make_packed_file(sampling, 400, 508);
     const Header header = *kernels::jpeg::read_header(file_bytes(file));
     for (const auto& decoder : decoders()) {
       kernels::jpeg::Seeking part, foreign;
-      decode(*decoder, header, header.components, kernels::Box{10, 100, 30, 60}, &part);
-      decode(*decoder, *kernels::jpeg::read_header(file_bytes(other)), header.components, kernels::Box{0, 0, 400, 300},
-             &foreign);
+      decode_packed(*decoder, header, header.components, kernels::Box{10, 100, 30, 60}, &part);
+      decode_packed(*decoder, *kernels::jpeg::read_header(file_bytes(other)), header.components,
+                    kernels::Box{0, 0, 400, 300}, &foreign);
       REQUIRE_FALSE(part.made.empty());
       const std::optional<Octets> expected = pack(*decoder, header);
 
@@ -230,7 +231,7 @@ TEST_CASE("a file is packed by an index that covers a part of it, and by a wrong
       REQUIRE(pack(*decoder, header, part.made) == expected);
       REQUIRE(pack(*decoder, header, foreign.made) == expected);
       kernels::jpeg::Seeking all;
-      decode(*decoder, header, header.components, whole(header.size), &all);
+      decode_packed(*decoder, header, header.components, whole(header.size), &all);
       const std::size_t entry =
           kernels::jpeg::seek_format::kHeadBytes + (all.made.size() - kernels::jpeg::seek_format::kHeadBytes) / 16 * 8;
       all.made[entry + 1] ^= 1;  // where the piece before it ends
@@ -244,7 +245,7 @@ TEST_CASE("a file is packed by an index that covers a part of it, and by a wrong
 TEST_CASE("loops that are fused write what loops apart do, and nothing beside it", "[kernels][packed]") {
   using namespace kernels::jpeg;
   std::mt19937 random(57);
-  const File file = make_file({3, 1, 1}, 613, 80);
+  const File file = make_packed_file({3, 1, 1}, 613, 80);
   const Header header = *read_header(file_bytes(file));
   const Packed packed = in_memory(*pack(*decoders().front(), header));
   Dequantiser dequantiser = make_dequantiser(*header.quant[header.component[0].quant]);
@@ -271,7 +272,7 @@ TEST_CASE("loops that are fused write what loops apart do, and nothing beside it
 }
 
 TEST_CASE("packing and decoding packed pictures keep the deadline", "[kernels][packed]") {
-  const File file = make_file({3, 2, 2}, 400, 300);
+  const File file = make_packed_file({3, 2, 2}, 400, 300);
   const Header header = *kernels::jpeg::read_header(file_bytes(file));
   const auto past = std::chrono::steady_clock::now() - std::chrono::seconds(1);
   Decoder decoder;
@@ -285,8 +286,8 @@ TEST_CASE("packing and decoding packed pictures keep the deadline", "[kernels][p
 
 TEST_CASE("packed pictures that no encoder made are decoded to something, within bounds", "[kernels][packed]") {
   std::mt19937 random(56);
-  for (const Sampling& sampling : kSamplings) {
-    const File file = make_file(sampling, 300, 130);
+  for (const PackedSampling& sampling : kKernelSamplings) {
+    const File file = make_packed_file(sampling, 300, 130);
     const Header header = *kernels::jpeg::read_header(file_bytes(file));
     const Octets good = *pack(*decoders().front(), header);
     for (int i = 0; i < rounds(200); ++i) {
@@ -299,7 +300,7 @@ TEST_CASE("packed pictures that no encoder made are decoded to something, within
       for (const auto& decoder : decoders()) {
         const kernels::Box box = random_box(random, lying.image.header().size);
         const int channels = lying.image.header().components;
-        const Decoded decoded = decode(*decoder, lying.image, channels, box);
+        const Decoded decoded = decode_packed(*decoder, lying.image, channels, box);
         REQUIRE(decoded.outcome != Outcome::kLate);
         PlaneKeeper keeper(channels, box, lying.image.header(), {8, 8, 8});
         const kernels::jpeg::PlaneRequest request{.box = box, .rows_held = 8, .consumer = keeper};

@@ -16,22 +16,23 @@ using kernels::jpeg::Outcome;
 using kernels::jpeg::Seeking;
 using kernels::jpeg::SeekUse;
 
-constexpr kernels::Size kSize{410, 290};
+constexpr kernels::Size kRestartSize{410, 290};
 
 struct Sampling {
   int channels, h, v;
 };
 constexpr Sampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
 
-File make_file(const Sampling& sampling, int interval, int quality = 85) {
-  return make_jpeg({.pixels = make_pixels(kSize.width, kSize.height, static_cast<std::uint32_t>(sampling.channels), 3),
-                    .quality = quality,
-                    .h_samp = sampling.h,
-                    .v_samp = sampling.v,
-                    .restart_interval = interval});
+File make_restart_file(const Sampling& sampling, int interval, int quality = 85) {
+  return make_jpeg(
+      {.pixels = make_pixels(kRestartSize.width, kRestartSize.height, static_cast<std::uint32_t>(sampling.channels), 3),
+       .quality = quality,
+       .h_samp = sampling.h,
+       .v_samp = sampling.v,
+       .restart_interval = interval});
 }
 
-kernels::Size size_of(const JpegStream& stream) {
+kernels::Size restart_size_of(const JpegStream& stream) {
   return {stream.width, stream.height};
 }
 
@@ -56,12 +57,14 @@ void spoil(File& file, std::size_t begin, std::size_t end) {
 TEST_CASE("JPEG files with restart intervals of any length are decoded here in any box", "[backend][restart]") {
   std::mt19937 random(71);
   for (const Sampling& s : kSamplings) {
-    const int row = (kSize.width + 8 * s.h - 1) / (8 * s.h), rows = (kSize.height + 8 * s.v - 1) / (8 * s.v);
+    const int row = (kRestartSize.width + 8 * s.h - 1) / (8 * s.h),
+              rows = (kRestartSize.height + 8 * s.v - 1) / (8 * s.v);
     for (const int interval : {1, 2, 7, 30, row - 1, row, row + 1, 5 * row / 2, 11 * row, row * rows - 1, 65535}) {
-      const File file = make_file(s, interval);
+      const File file = make_restart_file(s, interval);
       for (int box = 0; box < 8; ++box) {
         CAPTURE(s.channels, s.h, s.v, interval, box);
-        const int taken = check_all(file, kSize, box == 0 ? whole(kSize) : random_box(random, kSize));
+        const int taken =
+            check_all(file, kRestartSize, box == 0 ? whole(kRestartSize) : random_box(random, kRestartSize));
         REQUIRE(taken == static_cast<int>(decoders().size()));
       }
     }
@@ -77,7 +80,7 @@ TEST_CASE("every kind of damage to restart markers has libjpeg-turbo's outcome",
       const JpegFile written = write_jpeg(stream);
       if (restarts_of(written).empty()) continue;
       const File file = damage_restart(written, static_cast<RestartDamage>(kind), random);
-      const kernels::Size size = size_of(stream);
+      const kernels::Size size = restart_size_of(stream);
       CAPTURE(kind, i, stream.restart_interval);
       if (file == written.bytes) continue;
       whole_taken += check_all(file, size, whole(size)) > 0;
@@ -103,8 +106,9 @@ TEST_CASE("bytes or bits left over before a restart marker are libjpeg-turbo's a
       more.insert(more.begin() + at, std::byte(random() % 255));
       CAPTURE(interval, i);
 
-      REQUIRE(check_all(file.bytes, size_of(stream), whole(size_of(stream))) == static_cast<int>(decoders().size()));
-      REQUIRE(check_all(more, size_of(stream), whole(size_of(stream))) == 0);
+      REQUIRE(check_all(file.bytes, restart_size_of(stream), whole(restart_size_of(stream))) ==
+              static_cast<int>(decoders().size()));
+      REQUIRE(check_all(more, restart_size_of(stream), whole(restart_size_of(stream))) == 0);
     }
   }
 }
@@ -120,7 +124,7 @@ TEST_CASE("damage in intervals that a box does not meet changes nothing", "[back
     spoil(file, restarts[spoilt - 1] + 2, restarts[spoilt]);
     CAPTURE(i, spoilt);
 
-    const int taken = check_all(file, size_of(stream), {10, 60, 60, 30});
+    const int taken = check_all(file, restart_size_of(stream), {10, 60, 60, 30});
 
     REQUIRE(taken == static_cast<int>(decoders().size()));
   }
@@ -147,22 +151,22 @@ TEST_CASE("a restart marker that is missing or wrong leaves the file to libjpeg-
     File renumbered = written.bytes;
     renumbered[restarts_of(written).back() + 1] ^= std::byte{1};
 
-    REQUIRE(check_all(cut_off_behind(2), size_of(stream), in_first_mcu) == 0);
-    REQUIRE(check_all(cut_off_behind(3 * kColumns), size_of(stream), in_first_mcu) == 0);
-    REQUIRE(check_all(renumbered, size_of(stream), in_first_mcu) == 0);
+    REQUIRE(check_all(cut_off_behind(2), restart_size_of(stream), in_first_mcu) == 0);
+    REQUIRE(check_all(cut_off_behind(3 * kColumns), restart_size_of(stream), in_first_mcu) == 0);
+    REQUIRE(check_all(renumbered, restart_size_of(stream), in_first_mcu) == 0);
   }
 }
 
 TEST_CASE("a JPEG with restarts that has no end is truncated in any box", "[backend][restart]") {
   std::mt19937 random(75);
   for (const int interval : {1, 9, 2000}) {
-    File file = make_file({3, 1, 1}, interval);
-    REQUIRE(check_all(file, kSize, {5, 5, 30, 30}) > 0);
+    File file = make_restart_file({3, 1, 1}, interval);
+    REQUIRE(check_all(file, kRestartSize, {5, 5, 30, 30}) > 0);
     file.resize(file.size() - 2);  // EOI
 
-    REQUIRE(check_all(file, kSize, {5, 5, 30, 30}) == 0);
+    REQUIRE(check_all(file, kRestartSize, {5, 5, 30, 30}) == 0);
     file.insert(file.end(), {std::byte{0xFF}, std::byte{0xD3}});
-    REQUIRE(check_all(file, kSize, {5, 5, 30, 30}) == 0);
+    REQUIRE(check_all(file, kRestartSize, {5, 5, 30, 30}) == 0);
   }
 }
 
@@ -184,14 +188,15 @@ TEST_CASE("restarts in a grey JPEG with a vertical factor are libjpeg-turbo's af
 }
 
 TEST_CASE("restart markers serve as the seek index, and none is made beside them", "[backend][restart]") {
-  const File file = make_file({3, 2, 2}, 13), other = make_file({3, 2, 2}, 0);
+  const File file = make_restart_file({3, 2, 2}, 13), other = make_restart_file({3, 2, 2}, 0);
   const auto header = kernels::jpeg::read_header(file_bytes(file)),
              plain = kernels::jpeg::read_header(file_bytes(other));
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kSize.width) * kSize.height * 3);
-  const kernels::MutableU8View out{pixels.data(), kSize.width, kSize.height, 3, std::ptrdiff_t{kSize.width} * 3};
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kRestartSize.width) * kRestartSize.height * 3);
+  const kernels::MutableU8View out{pixels.data(), kRestartSize.width, kRestartSize.height, 3,
+                                   std::ptrdiff_t{kRestartSize.width} * 3};
   for (const auto& decoder : decoders()) {
     const auto decode = [&](const kernels::jpeg::Header& of, Seeking& seeking) {
-      return decoder->decode(of, whole(kSize), out, Clock::time_point::max(), &seeking);
+      return decoder->decode(of, whole(kRestartSize), out, Clock::time_point::max(), &seeking);
     };
     Seeking first, foreign;
     REQUIRE(decode(*plain, first) == Outcome::kDecoded);
