@@ -204,7 +204,7 @@ TEST_CASE("real JPEG files, ordinary, unusual and broken, have libjpeg-turbo's o
     const auto folder = test_data(name);
     if (!folder) continue;
     int taken = 0;
-    for (const auto& [file_name, file] : files_in(*folder)) {
+    for (const auto& [file_name, file] : some_files_in(*folder)) {
       const auto size = stored_size(file);
       if (!size || size->width < 1 || std::int64_t{size->width} * size->height > 1 << 22) continue;
       CAPTURE(file_name);

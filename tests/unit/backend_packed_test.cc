@@ -158,9 +158,11 @@ bool check_pixels(ByteView file, std::mt19937& random, int boxes) {
 }  // namespace
 
 TEST_CASE("tensors from packed forms are the file's, upright and turned, of every sampling", "[backend][packed]") {
+  int combination = 0;
   for (const ChromaSampling& sampling : kPackedSamplings) {
     for (const bool progressive : {false, true}) {
       for (const int orientation : {1, 3, 6, 7}) {
+        if (!is_taken(combination++)) continue;
         CAPTURE(sampling.channels, sampling.h, sampling.v, progressive, orientation);
         JpegSpec spec = spec_of(sampling, 310, 230);
         spec.progressive = progressive;
@@ -188,7 +190,7 @@ TEST_CASE("packed forms of photographs and unusual files have the file's pixels"
     const auto path = test_data(folder);
     if (!path) continue;
     int packed = 0;
-    for (const auto& [name, file] : files_in(*path)) {
+    for (const auto& [name, file] : some_files_in(*path)) {
       if (file.size() > 300'000) continue;  // the others show the same
       CAPTURE(name);
       packed += check_pixels(file, random, 1);

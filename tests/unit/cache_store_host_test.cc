@@ -10,6 +10,7 @@
 #include <functional>
 #include <thread>
 
+#include "tests/support/rounds.h"
 #include "tests/support/skip.h"
 #include "tests/unit/cache_store_rig.h"
 
@@ -70,7 +71,7 @@ TEST_CASE("a store is whole after its writer was killed, again and again, and it
   const TempFolder folder;
   const std::string path = store_in(folder);
   std::uint64_t next = 1;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < rounds(12); ++round) {
     int told[2];
     REQUIRE(::pipe(told) == 0);
     const pid_t child = in_child([&] { write_without_end(path, next, told[1]); });

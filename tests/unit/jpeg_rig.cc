@@ -1,5 +1,6 @@
 #include "tests/unit/jpeg_rig.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/block_collector.h"
 #include "tests/support/every_decoder.h"
+#include "tests/support/rounds.h"
 
 namespace millrace {
 
@@ -102,6 +104,15 @@ std::vector<std::pair<std::string, File>> files_in(const std::string& folder) {
     const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
     files.emplace_back(entry.path().filename(), File(bytes, bytes + text.size()));
   }
+  return files;
+}
+
+std::vector<std::pair<std::string, File>> some_files_in(const std::string& folder) {
+  constexpr std::size_t kLarge = 50'000;
+  std::vector<std::pair<std::string, File>> files = files_in(folder);
+  std::sort(files.begin(), files.end());
+  std::erase_if(files,
+                [large = 0](const auto& file) mutable { return file.second.size() > kLarge && !is_taken(large++); });
   return files;
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("real JPEG files have the CPU decoder's coefficients", "[cuda]") {
     const auto folder = test_data(name);
     if (!folder) continue;
     int taken = 0;
-    for (const auto& [file_name, file] : files_in(*folder)) {
+    for (const auto& [file_name, file] : some_files_in(*folder)) {
       const auto header = read_header(file_bytes(file));
       if (!header || std::int64_t{header->size.width} * header->size.height > 1 << 20) continue;
       if (header->restart_interval != 0) continue;  // takes segments

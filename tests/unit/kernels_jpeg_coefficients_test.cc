@@ -274,7 +274,7 @@ TEST_CASE("real JPEG files have libjpeg-turbo's coefficients", "[kernels]") {
     const auto folder = test_data(name);
     if (!folder) continue;
     int taken = 0;
-    for (const auto& [file_name, file] : files_in(*folder)) {
+    for (const auto& [file_name, file] : some_files_in(*folder)) {
       const auto header = kernels::jpeg::read_header(file_bytes(file));
       if (!header || std::int64_t{header->size.width} * header->size.height > 1 << 21) continue;
       const auto coefficients = read_jpeg_coefficients(file);
