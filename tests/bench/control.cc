@@ -1,6 +1,5 @@
 // What the threads that move images on cost, beside those that make them: processor time an image of the control thread
 // and of the fetch threads; and how many images a second they move when there is next to nothing to make.
-#include <array>
 #include <string>
 
 #include "tests/bench/cores.h"
@@ -50,17 +49,11 @@ Rounds measure(Service& service, std::size_t images, std::uint32_t rounds, std::
   return measured;
 }
 
-std::string one_decimal(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
-
 }  // namespace
 
 void run_control(const BenchOptions& options, const Report& report) {
-  constexpr std::uint32_t kCopies = 10;
-  const RepeatedFolder folder(files_in(options.data), options.quick ? 1 : kCopies);
+  constexpr std::uint32_t kControlCopies = 10;
+  const RepeatedFolder folder(files_in(options.data), options.quick ? 1 : kControlCopies);
   const std::size_t images = files_in(folder.path()).size();
   const std::uint32_t rounds = options.quick ? 1 : 15;
   report.progress("control and fetch threads with photographs, " + std::to_string(rounds) + " rounds");

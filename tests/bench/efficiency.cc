@@ -13,7 +13,7 @@
 namespace millrace::bench {
 namespace {
 
-constexpr std::uint32_t kCopies = 10;
+constexpr std::uint32_t kEfficiencyCopies = 10;
 
 struct Side {
   std::vector<double> rates;    // images a second
@@ -23,7 +23,7 @@ struct Side {
 class Comparison {
  public:
   Comparison(const BenchOptions& options, std::uint32_t lanes)
-      : folder_(files_in(options.data), options.quick ? 1 : kCopies),
+      : folder_(files_in(options.data), options.quick ? 1 : kEfficiencyCopies),
         files_(files_in(folder_.path())),
         lanes_(lanes),
         service_(folder_.path(), lanes) {

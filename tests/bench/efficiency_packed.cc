@@ -11,7 +11,7 @@
 namespace millrace::bench {
 namespace {
 
-constexpr std::uint32_t kCopies = 12;
+constexpr std::uint32_t kPackedCopies = 12;
 
 struct Rates {
   std::vector<double> memory, disk, loop;  // images/s
@@ -37,7 +37,7 @@ Rates measure(const Photographs& photographs, const PackedFiles& packed, std::ui
 }  // namespace
 
 void run_efficiency_packed(const BenchOptions& options, const Report& report) {
-  const Photographs photographs(options.data, options.quick ? 1 : kCopies);
+  const Photographs photographs(options.data, options.quick ? 1 : kPackedCopies);
   const PackedFiles packed(files_in(photographs.folder()));
   const std::uint32_t rounds = options.quick ? 1 : 5;
   for (const std::uint32_t lanes : {1U, 2U}) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -49,6 +50,12 @@ std::string today() {
 }
 
 }  // namespace
+
+std::string one_decimal(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", value);
+  return text.data();
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());

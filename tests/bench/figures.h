@@ -45,6 +45,7 @@ class Report {
 };
 
 double median(std::vector<double> values);  // REQUIRES: not empty
+std::string one_decimal(double value);      // 3.14159: "3.1"
 // The figure with the median of its rounds' values, beside that of `others`, taken in the same rounds.
 Figure compared(Figure figure, const std::vector<double>& values, const std::string& baseline,
                 const std::vector<double>& others);

@@ -13,7 +13,7 @@
 namespace millrace::bench {
 namespace {
 
-constexpr std::uint32_t kSide = 32;
+constexpr std::uint32_t kLatencySide = 32;
 constexpr std::uintmax_t kUsual = 200'000, kLarge = 1'000'000;  // bytes
 
 std::vector<std::byte> contents(const std::string& path) {
@@ -36,11 +36,11 @@ double microseconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-struct Times {
+struct LatencyTimes {
   std::vector<double> beside, all;
 };
 
-void ask_once(Session& session, const BatchRequest& request, Times& times) {
+void ask_once(Session& session, const BatchRequest& request, LatencyTimes& times) {
   const auto begin = std::chrono::steady_clock::now();
   must(session.submit(request), "submitting");
   const Batch batch = must(session.next(), "waiting for the batch");
@@ -59,14 +59,14 @@ void measure(Rig& rig, const BenchOptions& options, const Report& report, const 
   Session session = must(rig.client.open_session({.name = "latency",
                                                   .slots = 2,
                                                   .batch = 1,
-                                                  .recipe = {.resize = ExactSize{{kSide, kSide}}},
+                                                  .recipe = {.resize = ExactSize{{kLatencySide, kLatencySide}}},
                                                   .cache = CacheUse::kOff}),
                          "opening a session");
   BatchRequest request;
   request.samples.push_back(Sample{.source = std::move(source)});
   wait_until_filled(rig);
   const std::uint32_t rounds = options.quick ? 20 : 1'000;
-  Times times, warm_up;
+  LatencyTimes times, warm_up;
   for (std::uint32_t i = 0; i < 20; ++i) ask_once(session, request, warm_up);
   for (std::uint32_t i = 0; i < rounds; ++i) ask_once(session, request, times);
   const auto whole = [](double value) { return std::to_string(std::lround(value)); };
@@ -84,7 +84,7 @@ void measure(Rig& rig, const BenchOptions& options, const Report& report, const 
 void run_latency(const BenchOptions& options, const Report& report) {
   const std::vector<std::string> files = files_in(options.data);
   Rig rig = Rig::start(options.data, 1);
-  const std::vector<std::byte> tiny = make_jpeg({.pixels = make_pixels(kSide, kSide, 3, 1)});
+  const std::vector<std::byte> tiny = make_jpeg({.pixels = make_pixels(kLatencySide, kLatencySide, 3, 1)});
   measure(rig, options, report, "tiny", "32 x 32 pixels, bytes with the request", Encoded{.bytes = tiny});
   const std::string file = nearest_in_size(files, kUsual);
   std::vector<std::byte> photograph = contents(file);

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -23,11 +22,11 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr uid_t kOne = 64'001, kOther = 64'002;
-constexpr std::uint32_t kLanes = 2, kBatch = 32;
+constexpr std::uint32_t kNeighbourLanes = 2, kNeighbourBatch = 32;
 
 Daemon daemon_on(std::vector<std::string> roots, const std::string& further_settings = "") {
   return Daemon({.roots = std::move(roots),
-                 .lanes = kLanes,
+                 .lanes = kNeighbourLanes,
                  .cache = "memory = 0\n" + further_settings,
                  .log_level = "warning",
                  .for_all_users = true});
@@ -67,7 +66,7 @@ std::vector<std::string> with(std::vector<std::string> options, const std::vecto
 }
 
 Act polite(const std::vector<std::string>& paths) {
-  return {"work", with({"slots=4", "batch=" + std::to_string(kBatch)}, paths)};
+  return {"work", with({"slots=4", "batch=" + std::to_string(kNeighbourBatch)}, paths)};
 }
 
 struct Had {
@@ -80,11 +79,14 @@ class Victim {
  public:
   Victim(const std::string& socket, const std::vector<std::string>& paths)
       : client_(must(Client::connect(socket), "connecting")),
-        session_(must(
-            client_.open_session(
-                {.name = "victim", .slots = 4, .batch = kBatch, .recipe = Recipe::train(224), .cache = CacheUse::kOff}),
-            "opening a session")) {
-    for (std::uint32_t i = 0; i < kBatch; ++i) request_.samples.push_back({.source = Path{paths[i % paths.size()]}});
+        session_(must(client_.open_session({.name = "victim",
+                                            .slots = 4,
+                                            .batch = kNeighbourBatch,
+                                            .recipe = Recipe::train(224),
+                                            .cache = CacheUse::kOff}),
+                      "opening a session")) {
+    for (std::uint32_t i = 0; i < kNeighbourBatch; ++i)
+      request_.samples.push_back({.source = Path{paths[i % paths.size()]}});
     for (std::uint32_t i = 0; i < session_.slots(); ++i) submit();
   }
 
@@ -165,12 +167,6 @@ void add_round(const Attack& attack, const std::vector<std::string>& photographs
   sides.gaps.push_back(had.longest_gap);
 }
 
-std::string one_decimal(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
-
 // These take minutes, so each by itself.
 bool wanted(const BenchOptions& options, const std::string& figure) {
   return figure.find(options.filter) != std::string::npos;
@@ -216,7 +212,7 @@ void report_error(const BenchOptions& options, const Report& report) {
   const Photos photographs(options.data);
   const TempFolder small_folder;
   std::vector<std::string> small;
-  for (std::uint32_t i = 0; i < kBatch; ++i) {
+  for (std::uint32_t i = 0; i < kNeighbourBatch; ++i) {
     small.push_back(small_folder / (std::to_string(i) + ".jpg"));
     write_file(small.back(), make_jpeg({.pixels = make_pixels(200, 150, 3, i)}));
   }
@@ -278,7 +274,7 @@ void report_latency(const BenchOptions& options, const Report& report) {
     const double lanes = lanes_of(client, kOne), images = daemon.metric("millrace_samples_total");
     loaded.push_back(percentile(urgent_images(client, bytes, count), 99));
     const double each = 2e3 * (lanes_of(client, kOne) - lanes) / (daemon.metric("millrace_samples_total") - images);
-    jobs.push_back(each * std::ceil(double{kBatch} / (kLanes * 3)));
+    jobs.push_back(each * std::ceil(double{kNeighbourBatch} / (kNeighbourLanes * 3)));
   }
   Figure figure{.name = "latency.busy",
                 .unit = "ms",

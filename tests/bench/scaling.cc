@@ -11,7 +11,7 @@
 namespace millrace::bench {
 namespace {
 
-constexpr std::uint32_t kCopies = 10;
+constexpr std::uint32_t kScalingCopies = 10;
 
 // An epoch with everything that takes part on `cores`.
 double epoch_on(const std::vector<int>& cores, Service& service, std::uint64_t number) {
@@ -26,7 +26,7 @@ void run_scaling(const BenchOptions& options, const Report& report) {
   const std::vector<int> two = separate_cores(2);
   if (two.size() < 2) return report.progress("daemon.scaling: left out, it needs two cores");
   const std::vector<int> one{two.front()};
-  const RepeatedFolder folder(files_in(options.data), options.quick ? 1 : kCopies);
+  const RepeatedFolder folder(files_in(options.data), options.quick ? 1 : kScalingCopies);
   const std::uint32_t rounds = options.quick ? 1 : 9;
   report.progress("one core against two, " + std::to_string(rounds) + " rounds");
   Service single(folder.path(), 1);

@@ -12,11 +12,11 @@ namespace millrace::bench {
 namespace {
 
 constexpr std::uint32_t kImages = 3'200, kOneIn = 50;
-constexpr std::uint32_t kSide = 200, kCostlySide = 1'240;
+constexpr std::uint32_t kTailSide = 200, kCostlySide = 1'240;
 constexpr double kMilliseconds = 1e3;
 
 void write_images(const std::string& folder) {
-  const std::vector<std::byte> cheap = make_jpeg({.pixels = make_pixels(kSide, kSide, 3, 1)});
+  const std::vector<std::byte> cheap = make_jpeg({.pixels = make_pixels(kTailSide, kTailSide, 3, 1)});
   const std::vector<std::byte> costly = make_jpeg({.pixels = make_pixels(kCostlySide, kCostlySide, 3, 1)});
   for (std::uint32_t i = 0; i < kImages; ++i)
     write_file(folder + "/" + std::to_string(i) + ".jpg", i % kOneIn == 0 ? costly : cheap);
