@@ -342,7 +342,7 @@ run_tests() {
 }
 
 # Tests wait for each other's processes and for the disk more than they compute.
-jobs_for_tests() { echo $(($(nproc) * 3 / 2 + 1)); }
+jobs_for_tests() { echo $(($(nproc) * 2 + 1)); }  # tests wait as much as they compute
 
 # ctest leaves out what matches all of several -LE, so that one has to name both.
 without_long() {  # CTEST ARGUMENTS...: the same, one a line, that leave out the label `long` as well

@@ -74,7 +74,8 @@ endfunction()
 # millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds] [OPTIMISED]): a
 # Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
 # seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
-# A test's own sources are compiled without optimisation, which takes half the time, unless they compute much themselves, and several at once.
+# A test's own sources are compiled several at once. Unless they compute much themselves, they are compiled without optimisation and without
+# UndefinedBehaviorSanitizer: half the time, and a third less again. What is under test keeps both.
 function(millrace_test name)
   cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
   millrace_is_tested(is_tested "${ARG_UNDER}")
@@ -92,6 +93,12 @@ function(millrace_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(NOT ARG_OPTIMISED)
     target_compile_options(${name} PRIVATE -O0)
+    if(MILLRACE_SANITIZE MATCHES undefined)
+      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
+    endif()
+    if(MILLRACE_SANITIZE MATCHES fuzzer)
+      target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
+    endif()
   endif()
   if(ARG_NEEDS)
     add_dependencies(${name} ${ARG_NEEDS})
