@@ -342,7 +342,7 @@ run_tests() {
 }
 
 # Tests wait for each other's processes and for the disk more than they compute.
-jobs_for_tests() { echo $(($(nproc) * 2 + 1)); }  # tests wait as much as they compute
+jobs_for_tests() { echo $(($(nproc) * 2 + 1)); }
 
 # ctest leaves out what matches all of several -LE, so that one has to name both.
 without_long() {  # CTEST ARGUMENTS...: the same, one a line, that leave out the label `long` as well
@@ -402,8 +402,6 @@ list_after() {  # PRESET CTEST...
 
 # shellcheck source=config/build.sh
 . "$top/config/build.sh"
-# shellcheck source=config/long_run.sh
-. "$top/config/long_run.sh"
 # shellcheck source=config/bench.sh
 . "$top/config/bench.sh"
 # shellcheck source=config/wheels.sh
@@ -417,7 +415,7 @@ case $command in
   package) package "$@" ;;
   wheels) wheels "$@" ;;
   demo) demo "$@" ;;
-  test) if [ "${1:-}" = --all ]; then long_run "${@:2}"; else run_tests "$@"; fi ;;
+  test) if [ "${1:-}" = --all ]; then exec "$top/.ci/run" "$@"; else run_tests "$@"; fi ;;
   bench) bench "$@" ;;
   help | -h | --help) usage ;;
   *) misused "no command is called $command" ;;
