@@ -76,11 +76,12 @@ build() {
     compile cuda "$@"
     return
   fi
-  deps build
   if [ $# -gt 0 ]; then
-    configure "$preset"
+    deps build test
+    configure "$preset" -DMILLRACE_BUILD_TESTS=ON
     compile "$preset" "$@"
   else
+    deps build
     build_programs "$preset" bin/millraced bin/millrace-opener bin/millrace libmillrace
   fi
 }

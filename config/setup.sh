@@ -36,8 +36,8 @@ usage: $me COMMAND [ARGUMENTS]
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
                     the training recipe; a contact sheet to look at, the throughput, and what the cache brought
   test [--preset P] [--offline | --frameworks] [--long] [CTEST ARGUMENTS]
-                    deps and build, then every test; for example: $me test -L unit, or $me test -LE golden. With -R NAME, which
-                    chooses tests by name, only what those tests need is built.
+                    deps and build, then the tests; for example: $me test -L unit, or $me test -LE golden. Where -R NAME or
+                    -L LABEL chooses tests, only what those need is built; tests in Python need everything.
                     Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch, JAX and Ray, whose packages
@@ -296,7 +296,7 @@ find_test_data() {
 environment=  # the process that makes them
 
 run_tests() {
-  local preset=release packages=python frameworks=OFF long=no options=() chosen=() began status=0
+  local preset=release packages=python frameworks=OFF long=no options=() asked=() chosen=() began status=0
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -307,19 +307,20 @@ run_tests() {
       --offline) packages=nothing; shift ;;
       --frameworks) packages=frameworks; shift ;;
       --long) long=yes; shift ;;
-      *) break ;;
+      --all) misused "test --all stands alone" ;;
+      *) asked+=("$1"); shift ;;  # ctest's
     esac
   done
+  if [ $long = no ]; then choose_without_long "${asked[@]}"; else chosen=("${asked[@]}"); fi
   deps build test
   [ "$preset" != clang ] || deps check
   [ "$preset" != cuda ] || deps --cuda build
   case $preset in
     release | cuda) if find_nvcc >/dev/null; then options+=(-DMILLRACE_CUDA=ON); fi ;;
   esac
-  [ $packages = nothing ] || options+=(-DMILLRACE_PYTHON="$(python_of venv)")
+  if [ $packages = nothing ]; then options+=(-DMILLRACE_PYTHON=python3); else options+=(-DMILLRACE_PYTHON="$(python_of venv)"); fi
   [ $packages != frameworks ] || frameworks=ON
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_FRAMEWORKS=$frameworks "${options[@]}"
-  if [ $long = no ]; then mapfile -t chosen < <(without_long "$@"); else chosen=("$@"); fi
   if [ $packages != nothing ] && ! chosen_without_python "$preset" "${chosen[@]}"; then
     if [ $packages = frameworks ]; then python_environment frameworks; else python_environment; fi &  # while the compiler works
     environment=$!
@@ -345,8 +346,8 @@ run_tests() {
 jobs_for_tests() { echo $(($(nproc) * 2 + 1)); }
 
 # ctest leaves out what matches all of several -LE, so that one has to name both.
-without_long() {  # CTEST ARGUMENTS...: the same, one a line, that leave out the label `long` as well
-  local left_out='^long$' arguments=()
+choose_without_long() {  # CTEST ARGUMENTS...: `chosen` has the same, and leaves out the label `long` as well
+  local left_out='^long$'
   while [ $# -gt 0 ]; do
     case $1 in
       -LE | --label-exclude)
@@ -354,11 +355,11 @@ without_long() {  # CTEST ARGUMENTS...: the same, one a line, that leave out the
         left_out+="|$2"
         shift
         ;;
-      *) arguments+=("$1") ;;
+      *) chosen+=("$1") ;;
     esac
     shift
   done
-  printf '%s\n' "${arguments[@]}" -LE "$left_out"
+  chosen+=(-LE "$left_out")
 }
 
 # Whether tests are chosen by their names or labels.

@@ -7,7 +7,7 @@ set -eu
 wheels=$(cd "$1" && pwd)
 suite=${2:-trixie}
 tests=$(cd "$(dirname "$0")" && pwd)
-[ "$(id -u)" = 0 ] || { echo "wheels_elsewhere: skipped: another distribution's root needs root here" >&2; exit 0; }
+[ "$(id -u)" = 0 ] || { echo "wheels_elsewhere: making another distribution needs root" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "wheels_elsewhere: debootstrap is missing: config/setup.sh deps long" >&2; exit 1; }
 
 folder=$(mktemp -d)

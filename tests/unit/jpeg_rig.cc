@@ -108,11 +108,10 @@ std::vector<std::pair<std::string, File>> files_in(const std::string& folder) {
 }
 
 std::vector<std::pair<std::string, File>> some_files_in(const std::string& folder) {
-  constexpr std::size_t kLarge = 50'000;
   std::vector<std::pair<std::string, File>> files = files_in(folder);
   std::sort(files.begin(), files.end());
-  std::erase_if(files,
-                [large = 0](const auto& file) mutable { return file.second.size() > kLarge && !is_taken(large++); });
+  int large = 0;
+  std::erase_if(files, [&](const auto& file) { return file.second.size() > 50'000 && !is_taken(large++); });
   return files;
 }
 
