@@ -93,19 +93,33 @@ const steps::ColorJitter kJitter{Interval{0.6F, 1.4F}, Interval{0.6F, 1.4F}, Int
 const steps::Affine kAffine{{-20, 20}, 0.1F, 0.3F, {0.7F, 1.4F}, {-10, 10}, {-5, 5}, kAround};
 const steps::TimmRandAugment kTimm{.operations = 16, .fill = kFill};
 const steps::TimmRandAugment kTimmOther{12, 4.5F, 3, 0.7F, false, kFill, PixelSampling::kBilinear};
-const Step kNested{.probability = 0.9F,
-                   .kind = steps::Sequence{{{.probability = 0.5F, .kind = steps::Posterize{3}},
-                                            {.kind = steps::OneOf{{{.kind = steps::Sharpness{{0, 2}}},
-                                                                   {.kind = steps::Simple::kGrayscale},
-                                                                   {.kind = steps::Simple::kVerticalFlip}},
-                                                                  {0.5F, 0, 0.5F}}}}}};
-const Step kMixed{.kind = steps::AnyOrder{{{.kind = steps::Solarize{90}},
-                                           {.probability = 0.5F, .kind = steps::Simple::kInvert},
-                                           {.kind = steps::Simple::kHorizontalFlip},
-                                           {.kind = steps::OneOf{{{.kind = steps::Simple::kEqualize},
-                                                                  {.kind = steps::Simple::kAutoContrast},
-                                                                  {.kind = steps::PillowBlur{{1, 2}}}},
-                                                                 {}}}}}};
+// In nested braces a compiler tries each element as each kind of step: six seconds for a group in a group.
+template <class... Kinds>
+std::vector<Step> all_of(Kinds... kinds) {
+  std::vector<Step> steps;
+  (steps.push_back({.kind = std::move(kinds)}), ...);
+  return steps;
+}
+
+Step nested() {
+  steps::OneOf one{.weights = {0.5F, 0, 0.5F}};
+  one.steps = all_of(steps::Sharpness{{0, 2}}, steps::Simple::kGrayscale, steps::Simple::kVerticalFlip);
+  steps::Sequence both;
+  both.steps = all_of(steps::Posterize{3}, std::move(one));
+  both.steps[0].probability = 0.5F;
+  return {.probability = 0.9F, .kind = std::move(both)};
+}
+
+Step mixed() {
+  steps::OneOf one;
+  one.steps = all_of(steps::Simple::kEqualize, steps::Simple::kAutoContrast, steps::PillowBlur{{1, 2}});
+  steps::AnyOrder all;
+  all.steps = all_of(steps::Solarize{90}, steps::Simple::kInvert, steps::Simple::kHorizontalFlip, std::move(one));
+  all.steps[1].probability = 0.5F;
+  return {.kind = std::move(all)};
+}
+
+const Step kNested = nested(), kMixed = mixed();
 const Step kLast{.kind = steps::Sharpness{{0, 3}}};
 
 // What is expected comes from a second implementation, in Python (tests/support/draws.py), and the libraries' own
