@@ -71,6 +71,7 @@ function(millrace_is_tested result under)
   endif()
 endfunction()
 
+# millrace_hardly_computes(NAME): the target's own sources are compiled quickly: see millrace_test.
 function(millrace_hardly_computes name)
   target_compile_options(${name} PRIVATE -O0)
   if(MILLRACE_SANITIZE MATCHES undefined)

@@ -20,7 +20,7 @@
 namespace millrace {
 namespace {
 
-// Samples wanted are halved after each such time, and a card is programmed once they are 64. Every machine makes that many in it.
+// The count of wanted samples is halved after each such time. A card is programmed once it is 64, which takes 7 samples a second.
 constexpr auto kSwap = "swap_milliseconds = 5000\n";
 
 bool no_cards() {
