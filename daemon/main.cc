@@ -8,6 +8,7 @@
 #include "daemon/admit/ledger.h"
 #include "daemon/cache/image_cache.h"
 #include "daemon/cache/use_table.h"
+#include "daemon/door/passed_listeners.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/copier.h"
 #include "daemon/memory/segment.h"
@@ -24,7 +25,6 @@
 #include "daemon/process/process.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
-#include "daemon/serve/passed_listeners.h"
 #include "daemon/serve/session_table.h"
 #include "proto/base/handoff_path.h"
 

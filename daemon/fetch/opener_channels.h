@@ -51,7 +51,7 @@ class OpenerChannels {
 };
 
 // Waits for a reply until there is one, or the connection has ended (true), or `patience` has passed. By poll(2): what
-// wakes threads that sleep in receiving (serve/sleep_breaker.h) passes them by.
+// wakes threads that sleep in receiving (door/sleep_breaker.h) passes them by.
 bool wait_for_reply(int socket, std::chrono::milliseconds patience);
 
 // The largest reply, and one byte more that shows one that is too long.

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/serve/peer.h"
+#include "daemon/door/peer.h"
 
 namespace millrace {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "daemon/serve/peer.h"
+#include "daemon/door/peer.h"
 #include "proto/base/printable.h"
 
 namespace millrace {

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "daemon/serve/socket_path.h"
+#include "daemon/door/socket_path.h"
 
 namespace millrace {
 

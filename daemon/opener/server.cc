@@ -19,9 +19,9 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/door/peer.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/opener/connection.h"
-#include "daemon/serve/peer.h"
 
 namespace millrace {
 namespace {

@@ -7,7 +7,7 @@
 #include "daemon/fetch/roots.h"
 #include "daemon/settings/fair_weights.h"
 
-#include "daemon/serve/socket_path.h"
+#include "daemon/door/socket_path.h"
 
 namespace millrace {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "daemon/admit/resource.h"
-#include "daemon/serve/grpc_connections.h"
-#include "daemon/serve/unix_listener.h"
+#include "daemon/door/grpc_connections.h"
+#include "daemon/door/unix_listener.h"
 
 namespace millrace {
 namespace {

@@ -15,18 +15,18 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/door/grpc_connections.h"
+#include "daemon/door/peer.h"
+#include "daemon/door/sleep_breaker.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
 #include "daemon/serve/admin_service.h"
 #include "daemon/serve/cache_service.h"
 #include "daemon/serve/call_meter.h"
-#include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/messages.h"
 #include "daemon/serve/metric_messages.h"
 #include "daemon/serve/parse_message.h"
-#include "daemon/serve/peer.h"
-#include "daemon/serve/sleep_breaker.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/door/peer.h"
+#include "daemon/door/unix_listener.h"
 #include "daemon/serve/handoff_socket.h"
-#include "daemon/serve/peer.h"
-#include "daemon/serve/unix_listener.h"
 
 namespace millrace {
 namespace {

@@ -22,12 +22,12 @@
 #include <string>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/door/passed_listeners.h"
 #include "daemon/memory/tensor_memory.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
 #include "daemon/observe/counters.h"
 #include "daemon/serve/handoff_message.h"
-#include "daemon/serve/passed_listeners.h"
 #include "daemon/settings/admins.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <optional>
 
-#include "daemon/serve/peer.h"
-#include "daemon/serve/sleep_breaker.h"
+#include "daemon/door/peer.h"
+#include "daemon/door/sleep_breaker.h"
 #include "proto/base/socket_message.h"
 
 namespace millrace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/serve/peer.h"
-#include "daemon/serve/sleep_breaker.h"
+#include "daemon/door/peer.h"
+#include "daemon/door/sleep_breaker.h"
 #include "proto/base/socket_message.h"
 
 namespace millrace {

@@ -55,15 +55,16 @@ MAY_INCLUDE = {
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},
     "daemon/publish": {"proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots"},
+    "daemon/door": {"daemon/admit", "daemon/model", "daemon/observe", "daemon/settings"},
     "daemon/serve": {
-        "proto/rpc", "proto/shm", "daemon/admit", "daemon/model", "daemon/formats", "daemon/observe", "daemon/memory", "daemon/slots",
+        "proto/rpc", "proto/shm", "daemon/admit", "daemon/door", "daemon/model", "daemon/formats", "daemon/observe", "daemon/memory", "daemon/slots",
         "daemon/publish", "daemon/pipeline", "daemon/settings",
     },
     "daemon/pipeline": {
         "daemon/admit", "daemon/model", "daemon/formats", "daemon/observe", "daemon/memory", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place",
         "daemon/backend", "proto/shm",
     },
-    "daemon/opener": {"daemon/fetch", "daemon/model", "daemon/observe", "daemon/serve", "daemon/settings", "proto/shm"},
+    "daemon/opener": {"daemon/fetch", "daemon/model", "daemon/observe", "daemon/door", "daemon/settings", "proto/shm"},
     "daemon/process": {"*"},
     "daemon/main.cc": {"*"},
     "tests": {"*"},

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/serve/grpc_connections.h"
-#include "daemon/serve/unix_listener.h"
+#include "daemon/door/grpc_connections.h"
+#include "daemon/door/unix_listener.h"
 #include "proto/base/bounded_queue.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <future>
 
-#include "daemon/serve/sleep_breaker.h"
+#include "daemon/door/sleep_breaker.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/lingering_socket.h"
 

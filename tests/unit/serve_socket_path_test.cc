@@ -7,7 +7,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "daemon/serve/socket_path.h"
+#include "daemon/door/socket_path.h"
 #include "proto/base/unique_fd.h"
 #include "proto/rpc/unix_address.h"
 #include "tests/support/temp_folder.h"

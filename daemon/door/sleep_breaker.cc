@@ -1,4 +1,4 @@
-#include "daemon/serve/sleep_breaker.h"
+#include "daemon/door/sleep_breaker.h"
 
 #include <dirent.h>
 #include <fcntl.h>

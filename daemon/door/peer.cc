@@ -1,4 +1,4 @@
-#include "daemon/serve/peer.h"
+#include "daemon/door/peer.h"
 
 #include <sys/socket.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/serve/sleep_breaker.h"
+#include "daemon/door/sleep_breaker.h"
 
 namespace millrace {
 namespace {

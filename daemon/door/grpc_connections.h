@@ -16,8 +16,8 @@
 #include <string>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/door/passed_listeners.h"
 #include "daemon/model/in_force.h"
-#include "daemon/serve/passed_listeners.h"
 #include "daemon/settings/admins.h"
 #include "proto/base/result.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/serve/socket_path.h"
+#include "daemon/door/socket_path.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "daemon/serve/unix_listener.h"
+#include "daemon/door/unix_listener.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -16,11 +16,11 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/door/peer.h"
+#include "daemon/door/sleep_breaker.h"
+#include "daemon/door/socket_path.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/log.h"
-#include "daemon/serve/peer.h"
-#include "daemon/serve/sleep_breaker.h"
-#include "daemon/serve/socket_path.h"
 
 namespace millrace {
 namespace {

@@ -23,9 +23,9 @@
 #include <string_view>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/door/passed_listeners.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
-#include "daemon/serve/passed_listeners.h"
 #include "daemon/settings/admins.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"

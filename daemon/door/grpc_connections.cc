@@ -1,4 +1,4 @@
-#include "daemon/serve/grpc_connections.h"
+#include "daemon/door/grpc_connections.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/door/peer.h"
+#include "daemon/door/unix_listener.h"
 #include "daemon/observe/log.h"
-#include "daemon/serve/peer.h"
-#include "daemon/serve/unix_listener.h"
 
 namespace millrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/serve/passed_listeners.h"
+#include "daemon/door/passed_listeners.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
