@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What .ci/run's time went to: `clock.py STEPS NINJA_LOG...`, tables for people.
+"""What .ci/run's time went to: `clock.py STEPS BUILDS`, tables for people.
 
 STEPS has a line a step: its name, its seconds and its log, between tabs. LOG.clock, where there is one, has what config/setup.sh says of its
-share. ctest's lines in the logs tell the tests' seconds, ninja's logs the objects'.
+share. ctest's lines in the logs tell the tests' seconds. The logs of ninja in the folders of BUILDS that are younger than the first step tell
+the objects'.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def objects(log: Path) -> dict[str, float]:
     """Seconds of each object in a ninja log of version 5."""
     spent = {}
     for line in log.read_text().splitlines()[1:]:
-        start, end, _, output, _ = line.split("\t")
+        fields = line.split("\t")
+        if len(fields) != 5:  # cut off where a build was killed
+            continue
+        start, end, _, output, _ = fields
         if output.endswith(".o"):
             spent[f"{log.parent.name}: {output}"] = (int(end) - int(start)) / 1000
     return spent
@@ -54,8 +58,10 @@ def main() -> None:
             tests[f"{name}: {test}"] = float(spent)
     slowest("Slowest tests", tests)
     built: dict[str, float] = {}
-    for log in sys.argv[2:]:
-        built |= objects(Path(log))
+    began = min((Path(log).stat().st_ctime - int(seconds) for _, seconds, log in steps), default=0)
+    for ninja in sorted(Path(sys.argv[2]).glob("*/.ninja_log")):
+        if ninja.stat().st_mtime >= began - 1:
+            built |= objects(ninja)
     slowest("Slowest objects", built)
 
 

@@ -25,7 +25,7 @@ log_of() { printf '%s/%s\n' "$logs" "${1//[^A-Za-z0-9+]/_}"; }  # NAME
 report() {  # STEP TITLE=FILE...
   local name
   printf '\n===== what time went to, %d s in all\n' $((SECONDS - began))
-  python3 .ci/clock.py "$logs/steps" build/*/.ninja_log
+  python3 .ci/clock.py "$logs/steps" build
   printf '\n===== %s again\n' "$1"
   sed -n '/ tests passed/,/^Skipped: /{/^Skipped: /!p}' "$(log_of "$1")"
   printf '\n'

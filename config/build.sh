@@ -37,6 +37,16 @@ share_of_build() {  # PRESET OFFSET
   printf '%d objects, %d of them from ccache, %d s of one core\n' "$objects" "$hits" "$spent"
 }
 
+# ccache fails where it cannot make its folder, and the whole build with it.
+use_ccache_if_it_can_write() {
+  local folder
+  command -v ccache >/dev/null || return 0
+  folder=$(ccache --get-config cache_dir 2>/dev/null) || return 0
+  ! mkdir -p "$folder" 2>/dev/null || [ ! -w "$folder" ] || return 0
+  export CCACHE_DIR=$top/build/ccache
+  say "ccache cannot write to $folder: it uses build/ccache"
+}
+
 compile() {  # PRESET TARGETS...
   local preset=$1 began=$SECONDS ninja log=$top/build/$1/.ninja_log offset
   shift
@@ -44,11 +54,12 @@ compile() {  # PRESET TARGETS...
   : >"$top/build/$preset/ccache.log"
   export CCACHE_STATSLOG=$top/build/$preset/ccache.log
   ninja=(env "NINJA_STATUS=[%f/%t, %e s] " ninja -C "$top/build/$preset" -j "$(jobs_for_this_machine)" "$@")
+  use_ccache_if_it_can_write
   if [ -t 2 ]; then
-    "${ninja[@]}" >&2 || die "the build failed: see above"
+    "${ninja[@]}" >&2 || { clocked compiling $((SECONDS - began)); die "the build failed: see above"; }
   else
     say "building $preset (log: build/$preset/build.log)"
-    logged "$top/build/$preset/build.log" "${ninja[@]}"
+    (logged "$top/build/$preset/build.log" "${ninja[@]}") || { clocked compiling $((SECONDS - began)); exit 1; }
   fi
   clocked compiling $((SECONDS - began))
   say "built $preset in $((SECONDS - began)) s: $(share_of_build "$preset" "$offset")"

@@ -42,7 +42,7 @@ usage: $me COMMAND [ARGUMENTS]
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch, JAX and Ray, whose packages
                     are 3 GB to fetch and 5 GB on the disk. --long: also the tests labelled long; tests/README.md lists them
-  test --all        the long run, some hours: every test with every preset that checks something of its own, soaks of ten minutes, a minute
+  test --all        the long run, some hours, as root: every test with every preset that checks something of its own, soaks of ten minutes, a minute
                     for each fuzz target, packages, and wheels on other distributions
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
@@ -304,6 +304,7 @@ run_tests() {
         preset=$2
         shift 2
         ;;
+      --preset=*) preset=${1#*=}; shift ;;
       --offline) packages=nothing; shift ;;
       --frameworks) packages=frameworks; shift ;;
       --long) long=yes; shift ;;
@@ -311,6 +312,7 @@ run_tests() {
       *) asked+=("$1"); shift ;;  # ctest's
     esac
   done
+  check_arguments_of_ctest "${asked[@]}"
   if [ $long = no ]; then choose_without_long "${asked[@]}"; else chosen=("${asked[@]}"); fi
   deps build test
   [ "$preset" != clang ] || deps check
@@ -322,9 +324,11 @@ run_tests() {
   [ $packages != frameworks ] || frameworks=ON
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_FRAMEWORKS=$frameworks "${options[@]}"
   if [ $packages != nothing ] && ! chosen_without_python "$preset" "${chosen[@]}"; then
+    set -m  # a group of processes of its own, so that what it started ends with it
     if [ $packages = frameworks ]; then python_environment frameworks; else python_environment; fi &  # while the compiler works
     environment=$!
-    trap 'kill $environment 2>/dev/null || true' EXIT
+    set +m
+    trap 'kill -- "-$environment" 2>/dev/null || true; wait' EXIT
   fi
   compile_for_tests "$preset" "${chosen[@]}"
   if [ -n "$environment" ]; then
@@ -339,11 +343,31 @@ run_tests() {
   began=$SECONDS
   list_after "$preset" ctest --preset "$preset" --no-tests=error -j "$(jobs_for_tests)" "${chosen[@]}" || status=$?
   clocked testing $((SECONDS - began))
+  [ $long = yes ] || ! are_chosen "${asked[@]}" || chosen_tests "$preset" "${chosen[@]}" | grep -q '"name"' ||
+    say "tests labelled long need --long, those labelled frameworks --frameworks"
   return $status
 }
 
 # Tests wait for each other's processes and for the disk more than they compute.
 jobs_for_tests() { echo $(($(nproc) * 2 + 1)); }
+
+# ctest passes over what it does not know, and would run everything.
+check_arguments_of_ctest() {  # ARGUMENTS...
+  while [ $# -gt 0 ]; do
+    case $1 in
+      -R | --tests-regex | -L | --label-regex | -E | --exclude-regex | -LE | --label-exclude | -j | --parallel | -I | --tests-information | \
+        --repeat | --timeout | -O | --output-log | --output-junit | --test-load | --max-width)
+        [ $# -ge 2 ] || misused "$1 needs a value"
+        shift
+        ;;
+      -V | -VV | --verbose | --extra-verbose | -Q | --quiet | --output-on-failure | --stop-on-failure | --rerun-failed | --schedule-random | \
+        --progress | -N | --show-only | --show-only=* | --print-labels | -j[0-9]*) ;;
+      -*) misused "test has no option $1" ;;
+      *) misused "test takes options, and $1 is none: -R NAME chooses a test by its name, -L LABEL by its kind" ;;
+    esac
+    shift
+  done
+}
 
 # ctest leaves out what matches all of several -LE, so that one has to name both.
 choose_without_long() {  # CTEST ARGUMENTS...: `chosen` has the same, and leaves out the label `long` as well
@@ -394,7 +418,7 @@ list_after() {  # PRESET CTEST...
   export MILLRACE_SKIPPED=$top/build/$1/skipped.txt
   mkdir -p "$top/build/$1"
   : >"$MILLRACE_SKIPPED"
-  rm -f "$failed"
+  case " $* " in *" --rerun-failed "*) ;; *) rm -f "$failed" ;; esac
   "${@:2}" || status=$?
   python3 "$top/tests/support/skips.py" "$1=$MILLRACE_SKIPPED"
   [ ! -s "$failed" ] || say "failed: $(cut -d: -f2- "$failed" | tr '\n' ' ')"

@@ -8,12 +8,13 @@ wheels() {
     [ $# -ge 2 ] || misused "--programs needs a folder"
     programs=$(cd "$2" && pwd) || die "wheels: there is no folder $2"
     shift 2
+    [ $# = 0 ] || misused "wheels takes --programs FOLDER or nothing"
     deps wheels
   else
+    [ $# = 0 ] || misused "wheels takes --programs FOLDER or nothing"
     deps --cuda build wheels
     build_programs release bin/millraced bin/millrace bin/millrace-decoder bin/millrace-cuda
   fi
-  [ $# = 0 ] || misused "wheels takes --programs FOLDER or nothing"
   python_with venv-wheels config/requirements-wheels.txt
   same_versions "$programs"
   SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || date +%s)}

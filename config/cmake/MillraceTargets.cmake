@@ -86,7 +86,7 @@ endfunction()
 # Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
 # seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
 # A test's own sources are compiled several at once. Unless they compute much themselves, they are compiled without optimisation and without
-# UndefinedBehaviorSanitizer: half the time, and a third less again. What is under test keeps both.
+# UndefinedBehaviorSanitizer: half the time, and a third less again. What is under test keeps both, but for functions in headers (tests/README.md).
 function(millrace_test name)
   cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
   millrace_is_tested(is_tested "${ARG_UNDER}")

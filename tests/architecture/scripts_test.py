@@ -66,14 +66,14 @@ class Steps(unittest.TestCase):
         end = said.partition("===== tests again")[2].partition("\n")[2]
         self.assertEqual(status, 0)
         self.assertTrue(end.startswith("50% tests passed, 1 tests failed out of 2\n"), end)
-        self.assertTrue(end.endswith("\n\nSkipped: 1 check.\n  release:\n    1 x  photographs: none  (unit)\n"), end)
+        self.assertTrue(end.endswith("\n\nNo test ran: tsan.\nSkipped: 1 check.\n  release:\n    1 x  photographs: none  (unit)\n"), end)
         self.assertEqual(end.count("Skipped:"), 1)
 
     def test_the_end_stands_when_no_test_ran_at_all(self):
         status, said = bash(self.PREFACE + "step tests sh -c 'echo no compiler; exit 1'; report tests release=none.txt")
 
         self.assertEqual(status, 1)
-        self.assertTrue(said.endswith("Skipped: nothing.\n\n===== failed: tests\nno compiler\n"), said)
+        self.assertTrue(said.endswith("No test ran: release.\nSkipped: nothing.\n\n===== failed: tests\nno compiler\n"), said)
 
 
 class SetupTest(unittest.TestCase):

@@ -10,7 +10,7 @@ build=${1:?"usage: tests/fuzz/run.sh BUILD [SECONDS] [NAME...]"}
 seconds=${2:-20}
 shift $(($# < 2 ? $# : 2))
 wanted=" $* "
-case $seconds in '' | *[!0-9]*) echo "fuzz: \`$seconds\` is no number of seconds: tests/fuzz/run.sh BUILD SECONDS NAME" >&2; exit 2 ;; esac
+case $seconds in '' | 0 | *[!0-9]*) echo "fuzz: \`$seconds\` is no number of seconds from 1 on: tests/fuzz/run.sh BUILD SECONDS NAME" >&2; exit 2 ;; esac
 
 run_one() {  # NAME CORPUS DICTIONARY SECONDS
   local work log options=()
@@ -32,11 +32,11 @@ export -f run_one
 
 cd "$build/fuzz"
 for name in "$@"; do
-  cut -d' ' -f1 targets | grep -qxF "$name" || { echo "fuzz: $build/fuzz/targets has no $name" >&2; exit 2; }
+  cut -f1 targets | grep -qxF "$name" || { echo "fuzz: $build/fuzz/targets has no $name" >&2; exit 2; }
 done
 ran=0
 lines=()
-while read -r name corpus dictionary; do
+while IFS=$'\t' read -r name corpus dictionary; do
   [ "$wanted" = "  " ] || [[ $wanted == *" $name "* ]] || continue
   lines+=("$name" "$corpus" "$dictionary" "$seconds")
   ran=$((ran + 1))

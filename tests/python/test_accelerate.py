@@ -24,7 +24,7 @@ def run(daemon: millrace.PrivateDaemon, folder: Path, place: Path, *arguments: o
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(EXAMPLE), str(folder), "--cpu"]
     command += ["--out", "run", "--batch", "5", "--size", "32", "--save-every", "2", "--accumulate", "2", "--ids", "ids"]
     told = subprocess.run(
-        [*command, *map(str, arguments)], cwd=place, env=environment, capture_output=True, text=True, timeout=240, check=False
+        [*command, *map(str, arguments)], cwd=place, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert told.returncode == 0, told.stdout + told.stderr
     return told.stdout

@@ -35,7 +35,7 @@ def train(folder: Path, *arguments: object, variables: dict[str, str] | None = N
 
 
 def finish(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=240)
+    _, errors = process.communicate(timeout=900)
     assert process.returncode == 0, errors
 
 

@@ -31,7 +31,7 @@ def together(daemon: millrace.PrivateDaemon, processes: int, *command: object, d
         subprocess.Popen([sys.executable, *each], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for each in commands
     ]
-    outputs = [process.communicate(timeout=240) for process in running]
+    outputs = [process.communicate(timeout=900) for process in running]
     assert [process.returncode for process in running] == [0] * processes, outputs
     return [output for output, _ in outputs]
 

@@ -27,7 +27,7 @@ def together(daemon: millrace.PrivateDaemon, backend: str, *commands: list[objec
     environment |= {"KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "MILLRACE_SOCKET": daemon.address, "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     running = [subprocess.Popen([sys.executable, *map(str, each)], env=environment, text=True, **pipes) for each in commands]  # type: ignore[call-overload]
-    outputs = [process.communicate(timeout=240) for process in running]
+    outputs = [process.communicate(timeout=900) for process in running]
     assert [process.returncode for process in running] == [0] * len(running), outputs
     return [output for output, _ in outputs]
 
@@ -75,7 +75,7 @@ def test_two_processes_of_jax_compute_what_one_does(daemon: millrace.PrivateDaem
 def test_several_processes_of_torch_are_refused_by_the_example(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     environment = {**os.environ, "KERAS_BACKEND": "torch", "MILLRACE_SOCKET": daemon.address}
     command = [sys.executable, str(EXAMPLE), str(folder), str(folder), "--processes", "2"]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert (told.returncode, "with JAX, not with torch" in told.stderr) == (1, True)
 
 
@@ -166,6 +166,6 @@ def test_a_pass_does_not_run_into_the_next_epoch_where_whole_batches_are_left_ou
             print(taken, why)
     """
     environment = {**os.environ, "KERAS_BACKEND": "torch", "MILLRACE_SOCKET": daemon.address}
-    done = subprocess.run([sys.executable, "-c", program, folder], env=environment, capture_output=True, text=True, timeout=240, check=True)
+    done = subprocess.run([sys.executable, "-c", program, folder], env=environment, capture_output=True, text=True, timeout=900, check=True)
     assert done.stdout.startswith("5 "), done.stdout
     assert "1 batches less than Keras expects" in done.stdout

@@ -21,7 +21,7 @@ def run(daemon: millrace.PrivateDaemon, place: Path, *command: object) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     environment |= {"OMP_NUM_THREADS": "1", "MILLRACE_SOCKET": daemon.address}
     told = subprocess.run(
-        [sys.executable, *map(str, command)], cwd=place, env=environment, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, *map(str, command)], cwd=place, env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert told.returncode == 0, told.stdout + told.stderr
 

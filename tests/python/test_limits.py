@@ -14,6 +14,7 @@ import pytest
 from millrace import _schema
 
 from pictures import check_pixels, path_of, png
+from processes import PATIENCE
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def test_a_daemon_without_room_for_a_connection_says_so(tmp_path: Path, own_size
 
         def connect_often() -> None:  # a connection that has just ended may still be counted at first, and leave room for one of these
             for _ in range(6):
-                held.enter_context(millrace.connect())
+                held.enter_context(millrace.connect(timeout=PATIENCE))
 
         with pytest.raises(millrace.ResourceExhausted, match=r"has no room for this connection: .*connections of user.*raise limits"):
             connect_often()

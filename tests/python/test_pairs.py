@@ -385,5 +385,5 @@ images, masks = millrace.keras.Dataset(millrace.torch.Loader(pairs, millrace.Rec
 print(tuple(images.shape), tuple(masks.shape))
 """
     environment = {**os.environ, "KERAS_BACKEND": "torch", "MILLRACE_SOCKET": daemon.address}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.stdout == "(4, 3, 24, 24) (4, 24, 24)\n", done.stderr

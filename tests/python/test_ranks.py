@@ -169,7 +169,7 @@ def test_a_loader_made_before_torch_spawns_its_processes(daemon: millrace.Privat
     (tmp_path / "program.py").write_text(SPAWN)
 
     command = [sys.executable, str(tmp_path / "program.py"), daemon.address, str(folder), str(tmp_path)]
-    subprocess.run(command, env=clean_environment(), check=True, timeout=240)
+    subprocess.run(command, env=clean_environment(), check=True, timeout=900)
 
     ids = [int(n) for rank in range(2) for n in (tmp_path / f"ids.{rank}").read_text().split()]
     assert sorted(ids) == list(range(COUNT))
@@ -200,7 +200,7 @@ def test_ranks_of_jax_processes(daemon: millrace.PrivateDaemon, folder: Path) ->
     environment = {**clean_environment(), "JAX_PLATFORMS": "cpu"}
 
     processes = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for command in commands]
-    outputs = [process.communicate(timeout=240)[0] for process in processes]
+    outputs = [process.communicate(timeout=900)[0] for process in processes]
 
     assert [process.returncode for process in processes] == [0, 0]
     assert sorted(int(n) for output in outputs for n in output.split()) == list(range(COUNT))

@@ -27,7 +27,7 @@ def run(name: str, folder: Path, *arguments: str) -> str:
         environment = {name: value for name, value in os.environ.items() if name not in ("MILLRACE_SOCKET", "XDG_RUNTIME_DIR")}
         environment |= {"TMPDIR": place, "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "OMP_NUM_THREADS": "1"}
         command = [sys.executable, str(EXAMPLES / name), str(folder), *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False, cwd=place)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False, cwd=place)
         assert done.returncode == 0, done.stderr
         assert until(lambda: not processes_with(place))
     return done.stdout + done.stderr

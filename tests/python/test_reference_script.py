@@ -120,7 +120,7 @@ def run(daemon: millrace.PrivateDaemon, script: Path, *arguments: object, ranks:
     environment |= {"OMP_NUM_THREADS": "1", "MILLRACE_SOCKET": daemon.address}
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks > 1 else []
     command = [sys.executable, *launcher, str(script), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
 
 @pytest.mark.long

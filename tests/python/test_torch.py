@@ -252,7 +252,7 @@ def test_ranks_of_torch_distributed(daemon: millrace.PrivateDaemon, folder: Path
     ]
     seen: list[int] = []
     for process in ranks:
-        output, _ = process.communicate(timeout=240)
+        output, _ = process.communicate(timeout=900)
         assert process.returncode == 0
         seen += map(int, output.split())
     assert sorted(seen) == list(range(COUNT))

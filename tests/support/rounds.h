@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "proto/base/sanitized.h"
@@ -12,7 +13,13 @@ namespace millrace {
 inline int rounds(int usual) {
   const char* const times = std::getenv("MILLRACE_TEST_ROUNDS");
   const int draws = kSanitized ? std::max(usual / 3, 1) : usual;
-  return times == nullptr ? draws : draws * std::atoi(times);
+  if (times == nullptr) return draws;
+  const int many = std::atoi(times);
+  if (many < 1) {
+    std::fprintf(stderr, "MILLRACE_TEST_ROUNDS is `%s`: a whole number from 1 on is wanted\n", times);
+    std::abort();
+  }
+  return draws * many;
 }
 
 // Of combinations counted up by `i`: every one, and under sanitizers every third unless more rounds are asked for.

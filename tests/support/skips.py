@@ -65,6 +65,9 @@ def listed(text: str) -> list[str]:
 def main() -> None:
     titled = [argument.partition("=")[::2] for argument in sys.argv[1:]]
     texts = {title: Path(file).read_text(errors="replace") if Path(file).exists() else "" for title, file in titled}
+    for title, file in titled:
+        if not Path(file).exists():
+            print(f"No test ran: {title}.")
     total = sum(len(text.splitlines()) for text in texts.values())
     print(f"Skipped: {total} check{'s' if total > 1 else ''}." if total else "Skipped: nothing.")
     for title, text in texts.items():

@@ -9,6 +9,7 @@ source=$2
 cxx=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM HUP  # dash runs no EXIT trap otherwise
 
 fail() {
   echo "install_test: $*" >&2

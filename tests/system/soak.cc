@@ -222,11 +222,21 @@ class Soak {
   void harm_daemon() {
     if (Clock::now() < restart_at_) return;
     restart_at_ = next_restart();
-    const int signal = chance_.one_in(3) ? SIGTERM : SIGKILL;
-    daemon_.kill(signal);
-    if (!daemon_.wait(30s)) return broken("the daemon does not end");
+    end_daemon(chance_.one_in(3) ? SIGTERM : SIGKILL);
+    if (!good_) return;
     daemon_.start();
     ++restarts_;
+  }
+
+  // Its end is what it was told: a sanitizer's report makes it another one.
+  void end_daemon(int signal) {
+    if (!daemon_.running()) return broken("the daemon has ended by itself");
+    daemon_.kill(signal);
+    const std::optional<int> status = daemon_.wait(30s);
+    if (!status) return broken("the daemon does not end");
+    const int expected = signal == SIGTERM ? 0 : 128 + SIGKILL;
+    if (*status != expected)
+      broken("the daemon ended with " + std::to_string(*status) + ", not " + std::to_string(expected));
   }
 
   // Nobody is left, so nothing is.
@@ -250,6 +260,7 @@ class Soak {
     std::uint32_t epochs = 0;
     for (const Steady& reader : steady_) epochs += reader.epochs;
     if (epochs == 0) broken("no steady reader has come to the end of an epoch");
+    if (good_) end_daemon(SIGTERM);
   }
 
   void tell(Clock::time_point) const {

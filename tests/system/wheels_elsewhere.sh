@@ -12,7 +12,8 @@ command -v debootstrap >/dev/null || { echo "wheels_elsewhere: debootstrap is mi
 
 folder=$(mktemp -d)
 root=$folder/root
-trap 'umount -R -l "$root/proc" "$root/dev" 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'umount -R -l "$root/proc" "$root/dev" 2>/dev/null || true; rm -rf --one-file-system "$folder"' EXIT
+trap 'exit 130' INT TERM HUP  # dash runs no EXIT trap otherwise
 # shellcheck disable=SC2016  # apt's own variable
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u | sed -n '/security/!{p;q}')
 debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates "$suite" "$root" "$mirror" >"$folder/log" 2>&1 || {

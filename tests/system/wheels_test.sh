@@ -10,6 +10,7 @@ driver=${2:+$(cd "$2" && pwd)}
 test=$(cd "$(dirname "$0")" && pwd)/wheels_test.py
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM HUP  # dash runs no EXIT trap otherwise
 
 fail() {
   echo "wheels_test: $*" >&2

@@ -9,6 +9,11 @@
 #include "kernels/tensor/store_table.h"
 #include "tests/unit/cuda_reconstruct_rig.h"
 
+#if !defined(__SANITIZE_ADDRESS__) && defined(__has_feature)  // g++ defines the first, clang has the second
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define MILLRACE_POISON(at, count) ASAN_POISON_MEMORY_REGION(at, count)
