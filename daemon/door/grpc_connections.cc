@@ -1,114 +1,106 @@
 #include "daemon/door/grpc_connections.h"
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <cerrno>
-#include <chrono>
+#include <future>
 #include <map>
 #include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "daemon/door/frame_meter.h"
+#include "daemon/door/grpc_relay.h"
 #include "daemon/door/peer.h"
 #include "daemon/door/unix_listener.h"
+#include "daemon/observe/bounded_log.h"
 #include "daemon/observe/log.h"
+#include "proto/base/mutex.h"
 
 namespace millrace {
 namespace {
 
 namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
 
-constexpr int kEndsAtOnce = 64;
 constexpr std::chrono::seconds kCutsCount{60};
 constexpr std::ptrdiff_t kMostCuts = 3;
 constexpr std::string_view kBeganCalls = "began thousands of calls within seconds";
-constexpr std::chrono::milliseconds kBetweenLooks{10};  // at descriptors that gRPC has still to close
+constexpr std::string_view kSentFrames = "sent HTTP/2 frames beyond what a call needs";
 
-void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
-  const auto length = static_cast<std::uint32_t>(payload.size());
-  for (const int shift : {16, 8, 0}) out += static_cast<char>(length >> shift);
-  out += static_cast<char>(type);
-  out.append(5, '\0');  // no flags, the connection's own stream
-  out += payload;
-}
-
-// What an HTTP/2 server says to a client that it has no room for (RFC 9113, 6.8): ENHANCE_YOUR_CALM, and why.
-std::string goaway(std::string_view why) {
-  constexpr std::uint8_t kSettings = 4;
-  constexpr std::uint8_t kGoaway = 7;
-  std::string frames;
-  append_frame(frames, kSettings, {});
-  append_frame(frames, kGoaway, std::string("\0\0\0\0\0\0\0\x0b", 8) + std::string(why));
-  return frames;
-}
-
-bool is_open(int descriptor, ino_t socket) {
-  struct stat status {};
-  return ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == socket;
+std::string user_text(UserId user) {
+  return "user " + std::to_string(raw(user));
 }
 
 }  // namespace
 
 struct GrpcConnections::State final : UnixListener::Events {
-  explicit State(std::function<void(int)> take) : hand_over(std::move(take)), ends(io), next_look(io) {}
+  State(Ledger& bounds, std::function<void(int)> take) : ledger(bounds), hand_over(std::move(take)) {}
   ~State() override {
     io.stop();
     if (thread.joinable()) thread.join();
   }
 
-  Result<void> begin(Ledger& ledger, const Options& options);
+  Result<void> begin(const Options& options);
   void came_in(UniqueFd socket, Caller caller, Charge place) override;
   void turned_away(int socket, const Error& why) override;
-  void wait_for_ends();
-  void take_ends();
-  void forget(std::uint64_t id);
-  void wait_for_grpc();
-  void expel(uid_t user, std::string_view deed);
-  void cut_off(int socket, uid_t user);
+  GrpcRelay::Reports reports_of(std::uint64_t id, UserId user);
+  void ended(std::uint64_t id);
+  void refused(UserId user, const Error& why);
+  void expel(UserId user, std::string_view deed);
+  bool cut_too_often(UserId user);
+  void cut_off(int given, UserId user);
+
+  // Has `work` done on the thread here, and waits for it. REQUIRES: begin() has succeeded.
+  template <class Work>
+  void do_there(Work work) {
+    std::promise<void> done;
+    asio::post(io, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
 
   struct Open {
-    UniqueFd watched;  // a duplicate
-    uid_t user;
-    int given;     // the descriptor that gRPC has
-    ino_t socket;  // which tells it from what may get the same number later
+    std::shared_ptr<GrpcRelay> relay;
+    UserId user;
+    int given;  // the descriptor that gRPC has
     Charge place;
   };
+  struct Given {
+    std::uint64_t id;
+    UserId user;
+  };
+  struct Cut {
+    UserId user;
+    Clock::time_point at;
+  };
 
+  Ledger& ledger;
   const std::function<void(int)> hand_over;
   asio::io_context io{1};
-  // An epoll instance within the io_context's: the io_context itself would wake up for every byte that arrives.
-  asio::posix::stream_descriptor ends;
+  const asio::executor_work_guard<asio::io_context::executor_type> stays{io.get_executor()};
+  FrameMeter meter;
+  GrpcRelay::Buffer buffer;
   std::unique_ptr<UnixListener> listener;
   std::map<std::uint64_t, Open> open;
-  std::vector<Open> ending;  // their other ends are gone, and gRPC's descriptors are still there
-  struct Cut {
-    uid_t user;
-    std::chrono::steady_clock::time_point at;
-  };
   std::vector<Cut> cuts;  // of the last minute
-  asio::steady_timer next_look;
+  SeldomLineByUser refusals;
   std::uint64_t next_id = 1;
+  std::promise<void> all_ended;
+  bool somebody_waits_for_ends = false;
+
+  Mutex mutex;
+  std::map<int, Given> given MILLRACE_GUARDED_BY(mutex);  // by gRPC's descriptor
   std::thread thread;
 };
 
-Result<void> GrpcConnections::State::begin(Ledger& ledger, const Options& options) {
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return errno_error("making an epoll instance", errno);
-  boost::system::error_code failed;
-  ends.assign(epoll.get(), failed);
-  if (failed) return errno_error("watching an epoll instance", failed.value());
-  static_cast<void>(epoll.release());
+Result<void> GrpcConnections::State::begin(const Options& options) {
   MILLRACE_TRY(listener, UnixListener::create(io, ledger,
                                               {.path = options.path,
                                                .type = SocketType::kStream,
@@ -118,7 +110,6 @@ Result<void> GrpcConnections::State::begin(Ledger& ledger, const Options& option
                                                .admins = options.admins,
                                                .passed = options.passed},
                                               *this));
-  wait_for_ends();
   thread = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "mr-door");
     io.run();
@@ -127,104 +118,119 @@ Result<void> GrpcConnections::State::begin(Ledger& ledger, const Options& option
 }
 
 void GrpcConnections::State::came_in(UniqueFd socket, Caller caller, Charge place) {
-  struct stat status {};
-  ::fstat(socket.get(), &status);
-  Open connection{UniqueFd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), caller.uid, socket.get(), status.st_ino,
-                  std::move(place)};
-  epoll_event event{};
-  event.events = EPOLLRDHUP | EPOLLONESHOT;
   const std::uint64_t id = next_id++;
-  event.data.u64 = id;
-  if (!connection.watched || ::epoll_ctl(ends.native_handle(), EPOLL_CTL_ADD, connection.watched.get(), &event) != 0)
-    return hang_up(std::move(socket));
-  open.emplace(id, std::move(connection));
-  hand_over(socket.release());
+  const UserId user = caller.user();
+  Result<GrpcRelay::Made> made = GrpcRelay::create({.io = io, .meter = meter, .buffer = buffer}, std::move(socket),
+                                                   ledger.account({.user = user}), reports_of(id, user));
+  if (!made) return log_warning("gRPC: a connection of " + user_text(user) + " is closed: " + made.error().message);
+  const int fd = made->grpc.release();
+  {
+    MutexLock lock(mutex);
+    given[fd] = {id, user};
+  }
+  made->relay->begin();
+  open.emplace(id, Open{std::move(made->relay), user, fd, std::move(place)});
+  hand_over(fd);
+}
+
+GrpcRelay::Reports GrpcConnections::State::reports_of(std::uint64_t id, UserId user) {
+  return {.ended = [this, id] { ended(id); },
+          .refused = [this, user](const Error& why) { refused(user, why); },
+          .sent_descriptor = [this, user] { expel(user, UnixListener::kSentDescriptor); }};
 }
 
 void GrpcConnections::State::turned_away(int socket, const Error& why) {
-  const std::string frames = goaway(why.message);
+  const std::string frames = goaway(why.message, true);
   static_cast<void>(::send(socket, frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-void GrpcConnections::State::wait_for_ends() {
-  ends.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
-    if (!error) take_ends();  // `this` outlives the thread that is here
-  });
+// gRPC has closed its descriptor, whose number may be another connection's by now.
+void GrpcConnections::State::ended(std::uint64_t id) {
+  const auto gone = open.extract(id);
+  if (gone.empty()) return;
+  {
+    MutexLock lock(mutex);
+    const auto was = given.find(gone.mapped().given);
+    if (was != given.end() && was->second.id == id) given.erase(was);
+  }
+  if (somebody_waits_for_ends && open.empty()) all_ended.set_value();
 }
 
-void GrpcConnections::State::take_ends() {
-  std::array<epoll_event, kEndsAtOnce> events{};
-  const int count = ::epoll_wait(ends.native_handle(), events.data(), kEndsAtOnce, 0);
-  for (int i = 0; i < count; ++i) forget(events[static_cast<std::size_t>(i)].data.u64);
-  wait_for_ends();
+// Where there is no room for what he sends, he has done no wrong.
+void GrpcConnections::State::refused(UserId user, const Error& why) {
+  refusals.warn(raw(user), "gRPC: a connection of " + user_text(user) + " is cut off: " + why.message);
+  if (why.code == Code::kInvalid && cut_too_often(user)) expel(user, kSentFrames);
 }
 
-// gRPC sees the end as well, reads what came before it and closes its own descriptor, which may take a while. The
-// connection counts until then.
-void GrpcConnections::State::forget(std::uint64_t id) {
-  const auto ended = open.extract(id);
-  if (ended.empty()) return;
-  Open& connection = ended.mapped();
-  ::epoll_ctl(ends.native_handle(), EPOLL_CTL_DEL, connection.watched.get(), nullptr);
-  close_connection(std::move(connection.watched));
-  ending.push_back(std::move(connection));
-  if (ending.size() == 1) wait_for_grpc();
-}
-
-void GrpcConnections::State::wait_for_grpc() {
-  next_look.expires_after(kBetweenLooks);
-  next_look.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;  // `this` outlives the thread that is here
-    std::erase_if(ending, [](const Open& connection) { return !is_open(connection.given, connection.socket); });
-    if (!ending.empty()) wait_for_grpc();
-  });
-}
-
-void GrpcConnections::State::expel(uid_t user, std::string_view deed) {
-  listener->ban(user, deed);
+void GrpcConnections::State::expel(UserId user, std::string_view deed) {
+  if (listener) listener->ban(raw(user), deed);
   for (const auto& [id, connection] : open) {
-    if (connection.user == user) ::shutdown(connection.watched.get(), SHUT_RDWR);
+    if (connection.user == user) connection.relay->cut_off();
   }
 }
 
-void GrpcConnections::State::cut_off(int socket, uid_t user) {
-  const auto now = std::chrono::steady_clock::now();
+bool GrpcConnections::State::cut_too_often(UserId user) {
+  const auto now = Clock::now();
   std::erase_if(cuts, [now](const Cut& cut) { return now - cut.at > kCutsCount; });
   cuts.push_back({user, now});
-  if (std::ranges::count(cuts, user, &Cut::user) >= kMostCuts) return expel(user, kBeganCalls);
-  log_warning("gRPC: user " + std::to_string(user) + " " + std::string(kBeganCalls) +
-              "; a connection of his is cut off");
+  return std::ranges::count(cuts, user, &Cut::user) >= kMostCuts;
+}
+
+void GrpcConnections::State::cut_off(int from, UserId user) {
+  if (cut_too_often(user)) return expel(user, kBeganCalls);
+  log_warning("gRPC: " + user_text(user) + " " + std::string(kBeganCalls) + "; a connection of his is cut off");
   for (const auto& [id, connection] : open) {
-    if (connection.given == socket && connection.user == user) ::shutdown(connection.watched.get(), SHUT_RDWR);
+    if (connection.given == from && connection.user == user) connection.relay->cut_off();
   }
 }
 
 Result<std::unique_ptr<GrpcConnections>> GrpcConnections::create(Ledger& ledger, Options options,
                                                                  std::function<void(int fd)> hand_over) {
-  auto state = std::make_unique<State>(std::move(hand_over));
-  MILLRACE_TRY_VOID(state->begin(ledger, options));
+  auto state = std::make_unique<State>(ledger, std::move(hand_over));
+  MILLRACE_TRY_VOID(state->begin(options));
   return std::unique_ptr<GrpcConnections>(new GrpcConnections(std::move(state)));
 }
 
 GrpcConnections::GrpcConnections(std::unique_ptr<State> state) : state_(std::move(state)) {}
-GrpcConnections::~GrpcConnections() = default;
 
-void GrpcConnections::expel_user_of(int socket) {
-  const std::optional<uid_t> user = user_of(socket);
-  if (!user) return;  // the descriptor is something else by now
-  asio::post(state_->io, [state = state_.get(), user = *user] { state->expel(user, UnixListener::kSentDescriptor); });
+GrpcConnections::~GrpcConnections() {
+  stop();
 }
 
-void GrpcConnections::cut_off(int socket, uid_t user) {
-  asio::post(state_->io, [state = state_.get(), socket, user] { state->cut_off(socket, user); });
+std::optional<UserId> GrpcConnections::user_of(int given) const {
+  MutexLock lock(state_->mutex);
+  const auto known = state_->given.find(given);
+  return known == state_->given.end() ? std::nullopt : std::optional(known->second.user);
+}
+
+void GrpcConnections::expel_user_of(int socket) {
+  const std::optional<uid_t> user = millrace::user_of(socket);
+  if (!user) return;  // the descriptor is something else by now
+  asio::post(state_->io,
+             [state = state_.get(), user = UserId{*user}] { state->expel(user, UnixListener::kSentDescriptor); });
+}
+
+void GrpcConnections::cut_off(int given, UserId user) {
+  asio::post(state_->io, [state = state_.get(), given, user] { state->cut_off(given, user); });
 }
 
 void GrpcConnections::leave_waiting() {
-  asio::post(state_->io, [state = state_.get()] { state->listener->leave_waiting(); });
+  asio::post(state_->io, [state = state_.get()] {
+    if (state->listener) state->listener->leave_waiting();
+  });
 }
 
 void GrpcConnections::stop() {
-  state_.reset();
+  state_->do_there([this] { state_->listener.reset(); });
+}
+
+void GrpcConnections::wait_for_ends(Clock::time_point deadline) {
+  std::future<void> ended = state_->all_ended.get_future();
+  state_->do_there([this] {
+    if (state_->open.empty()) return state_->all_ended.set_value();
+    state_->somebody_waits_for_ends = true;
+  });
+  static_cast<void>(ended.wait_until(deadline));
 }
 
 }  // namespace millrace

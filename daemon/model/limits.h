@@ -40,9 +40,9 @@ struct SessionLimits {
 
   // A session has a connection of its own, and its client mostly another one; the rest is for tools, and for those just
   // coming or going.
-  std::uint32_t grpc_connections() const { return connections != 0 ? connections : 2 * sessions + 120; }
+  std::uint32_t grpc_connections() const { return connections != 0 ? connections : 2 * sessions + 32; }
   std::uint32_t grpc_connections_per_user() const {
-    return connections_per_user != 0 ? connections_per_user : 2 * sessions_per_user + 64;
+    return connections_per_user != 0 ? connections_per_user : 2 * sessions_per_user + 16;
   }
 };
 

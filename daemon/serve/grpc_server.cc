@@ -23,6 +23,7 @@
 #include "daemon/serve/admin_service.h"
 #include "daemon/serve/cache_service.h"
 #include "daemon/serve/call_meter.h"
+#include "daemon/serve/grpc_log.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/messages.h"
 #include "daemon/serve/metric_messages.h"
@@ -35,6 +36,7 @@
 #include "proto/rpc/known.h"
 #include "proto/rpc/slots_later_metadata.h"
 #include "proto/rpc/status_map.h"
+#include "proto/rpc/submessages.h"
 #include "proto/rpc/vocabulary.h"
 
 namespace millrace {
@@ -43,6 +45,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kStreamsPerConnection = 128;
+// Reflection alone is served by gRPC's synchronous threads, one an open stream; beyond these it is RESOURCE_EXHAUSTED.
+constexpr int kReflectionThreads = 8;
+// Of a request for a session: bytes, and messages within it. The largest recipe has some two thousand.
+constexpr std::size_t kOpenBytes = 256 << 10, kOpenParts = 8'192;
+constexpr std::chrono::seconds kLastWords{1};  // for what gRPC has said, until clients have it
 
 GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
   return {.path = options.socket,
@@ -65,24 +72,40 @@ grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, const Reques
   return reactor;
 }
 
-// Its stream is one of bytes: see GrpcStream.
+// Both are of bytes, which are looked at before they are parsed: see GrpcStream, and read_open().
 using SessionsOfBytes =
-    v1::Sessions::WithRawCallbackMethod_Stream<v1::Sessions::WithCallbackMethod_Open<v1::Sessions::Service>>;
+    v1::Sessions::WithRawCallbackMethod_Stream<v1::Sessions::WithRawCallbackMethod_Open<v1::Sessions::Service>>;
+
+// Nobody has shown a ticket yet, so the message is small, and has few messages within it, or it is not parsed.
+Result<OpenRequest> read_open(const grpc::ByteBuffer& bytes_untrusted) {
+  if (bytes_untrusted.Length() > kOpenBytes)
+    return Error{Code::kInvalid, "the request has " + std::to_string(bytes_untrusted.Length()) + " bytes, at most " +
+                                     std::to_string(kOpenBytes) + " are taken"};
+  grpc::Slice bytes;
+  v1::OpenSessionRequest request;
+  if (!bytes_untrusted.DumpToSingleSlice(&bytes).ok()) return Error{Code::kInternal, "the request cannot be read"};
+  const ByteView view = std::as_bytes(std::span(bytes.begin(), bytes.size()));
+  if (submessages(view, *v1::OpenSessionRequest::descriptor(), kOpenParts) > kOpenParts)
+    return Error{Code::kInvalid, "the request has more than " + std::to_string(kOpenParts) + " messages within it"};
+  if (!request.ParseFromArray(bytes.begin(), static_cast<int>(bytes.size())))
+    return Error{Code::kInvalid, "the request is no OpenSessionRequest"};
+  return parse_open(request);
+}
 
 class SessionsService final : public SessionsOfBytes {
  public:
   SessionsService(StreamSurroundings& around, std::string version) : around_(around), version_(std::move(version)) {}
 
-  grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* call, const v1::OpenSessionRequest* request_untrusted,
-                                 v1::OpenSessionReply* reply) override {
+  grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request_untrusted,
+                                 grpc::ByteBuffer* reply) override {
     grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    Result<OpenRequest> parsed = parse_open(*request_untrusted);
+    Result<OpenRequest> parsed = read_open(*request_untrusted);
     if (parsed) parsed->slots_later = call->client_metadata().contains(kSlotsLaterMetadata);
     boost::asio::post(around_.control, [this, call, reactor, reply, request = std::move(parsed)]() mutable {
       if (!request) return reactor->Finish(to_status(request.error()));
       if (around_.refusal) return reactor->Finish(answer_with(*around_.refusal, *call));
       around_.sessions.open(*std::move(request), [this, call, reactor, reply](Result<OpenedSession> opened) {
-        if (opened) write(*opened, *reply);
+        if (opened) *reply = written(*opened);
         reactor->Finish(opened ? grpc::Status::OK : answer_with(opened.error(), *call));
       });
     });
@@ -94,7 +117,8 @@ class SessionsService final : public SessionsOfBytes {
   }
 
  private:
-  void write(const OpenedSession& opened, v1::OpenSessionReply& reply) const {
+  grpc::ByteBuffer written(const OpenedSession& opened) const {
+    v1::OpenSessionReply reply;
     reply.set_session_id(raw(opened.id));
     reply.set_segment_bytes(opened.segment.count);
     reply.set_slots(opened.slots);
@@ -114,6 +138,8 @@ class SessionsService final : public SessionsOfBytes {
       tensors.set_device(std::string(device.begin(), device.end()));
     }
     for (const std::string_view extension : kOtherPictureExtensions) reply.add_undecoded(std::string(extension));
+    const grpc::Slice bytes(reply.SerializeAsString());
+    return {&bytes, 1};
   }
 
   StreamSurroundings& around_;
@@ -245,6 +271,7 @@ class GrpcServer::Impl {
   }
 
   Result<void> listen() {
+    take_over_grpc_log();
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -290,6 +317,7 @@ class GrpcServer::Impl {
     stopper_ = std::jthread([this, deadline, done = std::move(done)]() mutable {
       server_->Shutdown(deadline);
       server_->Wait();
+      connections_->wait_for_ends(Clock::now() + kLastWords);
       boost::asio::post(parts_.control, std::move(done));
     });
   }
@@ -307,7 +335,7 @@ class GrpcServer::Impl {
     looks_on.push_back(tell_of_calls([this](int socket) { count_call(socket); }));
     builder.experimental().SetInterceptorCreators(std::move(looks_on));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
-    // Only reflection is served by gRPC's synchronous threads: one is enough.
+    builder.SetResourceQuota(grpc::ResourceQuota("reflection").SetMaxThreads(kReflectionThreads));
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
@@ -324,10 +352,10 @@ class GrpcServer::Impl {
 
   // On gRPC's threads.
   void count_call(int socket) {
-    const std::optional<uid_t> user = user_of(socket);
-    if (!user || calls_.begun(*user)) return;
     MutexLock lock(cutting_mutex_);
-    if (cutting_ != nullptr) cutting_->cut_off(socket, *user);
+    if (cutting_ == nullptr) return;
+    const std::optional<UserId> user = cutting_->user_of(socket);
+    if (user && !calls_.begun(raw(*user))) cutting_->cut_off(socket, *user);
   }
 
   void cut_off_by(GrpcConnections* connections) MILLRACE_EXCLUDES(cutting_mutex_) {

@@ -18,6 +18,7 @@ namespace millrace {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWriteWithin{500};  // of a stream that ends while Attached is written
+constexpr std::size_t kAttachBytes = 4'096;                 // of the first message, far more than Attach has
 
 std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   const auto found = call.client_metadata().find(kTicketMetadata);
@@ -25,6 +26,10 @@ std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   if (found == call.client_metadata().end() || found->second.size() != ticket.size()) return std::nullopt;
   std::memcpy(ticket.data(), found->second.data(), ticket.size());
   return ticket;
+}
+
+Error no_attach() {
+  return Error{Code::kPrecondition, "the first message of a stream must be Attach"};
 }
 
 }  // namespace
@@ -77,6 +82,7 @@ void GrpcStream::read() {
 void GrpcStream::OnReadDone(bool ok) {
   if (!ok) return boost::asio::post(around_.control, [this] { read_ended(); });
   const std::size_t length = incoming_.Length();
+  if (!account_ && length > kAttachBytes) return boost::asio::post(around_.control, [this] { finish(no_attach()); });
   const grpc::Status read = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted_);
   if (!read.ok()) return boost::asio::post(around_.control, [this] { finish(no_message()); });
   TakenIn taken = take_in(message_untrusted_, around_.limits.now(), *datasets_, account_.get());
@@ -99,7 +105,7 @@ void GrpcStream::handle(ClientRequest request, Charge room) {
 void GrpcStream::attach(const ClientRequest& request) {
   if (const auto* refused = std::get_if<RefusedRequest>(&request)) return end(to_status(refused->error));
   const auto* wanted = std::get_if<AttachRequest>(&request);
-  if (wanted == nullptr) return finish(Error{Code::kPrecondition, "the first message of a stream must be Attach"});
+  if (wanted == nullptr) return finish(no_attach());
   Result<AttachedSession> attached = around_.sessions.attach(wanted->ticket, *this);
   if (!attached) return end(ticket_status(attached.error()));
   session_ = attached->id;

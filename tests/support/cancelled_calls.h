@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "proto/base/unique_fd.h"
+#include "tests/support/http2_connection.h"
 
 namespace millrace {
 
@@ -17,17 +17,13 @@ class CancelledCalls {
   // Sends some more, and reads what the server says, which may be nothing. false: the connection has ended.
   bool some_more();
   std::uint64_t begun() const { return begun_; }
-  const std::string& heard() const { return heard_; }  // the last of it
+  const std::string& heard() const { return connection_.heard(); }  // the last of it
 
  private:
-  bool send_all(const std::string& bytes);
-  bool listen_in();
-
   const std::string method_;
-  UniqueFd socket_;
+  Http2Connection connection_;
   std::uint32_t next_stream_ = 1;
   std::uint64_t begun_ = 0;
-  std::string heard_;
 };
 
 }  // namespace millrace

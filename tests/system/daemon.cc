@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "proto/base/handoff_path.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/image_folder.h"
 #include "tests/system/need.h"
 
@@ -96,6 +97,17 @@ Daemon::Daemon(DaemonSpec spec)
   start();
 }
 
+Daemon::~Daemon() {
+  constexpr std::chrono::seconds kEnd{10};
+  const bool is_ours = spec_.program.empty() && spec_.user_namespace.empty();
+  if (!kSanitized || !is_ours || !process_ || !process_->running()) return;
+  kill(SIGTERM);
+  const std::optional<int> status = wait(kEnd);
+  if (status.value_or(0) == 0) return;
+  std::fprintf(stderr, "a daemon ended with %d on SIGTERM; it says:\n%s\n", *status, errors().c_str());
+  std::abort();
+}
+
 void Daemon::start_opener() {
   const std::string user = std::to_string(kOpenerUser);
   std::vector<std::string> argv{"setpriv",
@@ -166,6 +178,14 @@ void Daemon::open_to_all() {
 
 Client Daemon::connect() const {
   return need(Client::connect(socket_));
+}
+
+Bytes Daemon::memory(const std::string& figure) const {
+  std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(figure + ":")) return Bytes{std::stoull(line.substr(figure.size() + 1)) * 1024};
+  }
+  throw std::runtime_error("no " + figure + " of the daemon");
 }
 
 double Daemon::metric(const std::string& name) const {

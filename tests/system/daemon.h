@@ -61,6 +61,11 @@ struct DaemonSpec {
 class Daemon {
  public:
   explicit Daemon(DaemonSpec spec);
+  // SIGKILL. In a sanitizer's build SIGTERM first: a daemon that ends by a report, of what it leaks or does at its end,
+  // ends the test.
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
 
   // REQUIRES: it does not run. Returns once it listens.
   void start();
@@ -91,6 +96,8 @@ class Daemon {
 
   // One figure of its statistics, asked for now.
   double metric(const std::string& name) const;
+  // "VmRSS" or "VmHWM": what it has in memory now, and had at most.
+  Bytes memory(const std::string& figure) const;
   // The shared memory that it has mapped or open now, each as the kernel calls it.
   std::vector<std::string> segments() const;
 

@@ -1,7 +1,6 @@
 // What the daemon lacks, descriptors or memory, costs nobody a sample that is good.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
 
 #include "millrace/client.h"
 #include "proto/base/sanitized.h"
@@ -15,15 +14,6 @@
 
 namespace millrace {
 namespace {
-
-// "VmRSS" or "VmHWM" of a process.
-Bytes memory_of(const Daemon& daemon, const std::string& figure) {
-  std::ifstream status("/proc/" + std::to_string(daemon.pid()) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with(figure + ":")) return Bytes{std::stoull(line.substr(figure.size() + 1)) * 1024};
-  }
-  throw std::runtime_error("no " + figure + " of the daemon");
-}
 
 // Its frame header claims `side` x `side` pixels.
 std::vector<std::byte> claiming_progressive(std::uint32_t side) {
@@ -109,7 +99,7 @@ TEST_CASE("pictures that take much memory are decoded one after the other by all
   }
   const Daemon daemon({.roots = {folder.path()}, .lanes = 2, .memory = "decoding = \"96 MiB\"\n"});
   Session session = need(daemon.connect().open_session({.slots = 1, .batch = 8, .recipe = Recipe::evaluate(64, 56)}));
-  const Bytes before = memory_of(daemon, "VmRSS");
+  const Bytes before = daemon.memory("VmRSS");
 
   const Batch batch = need(session.wait(need(session.submit(skipping(paths)))));
 
@@ -117,10 +107,10 @@ TEST_CASE("pictures that take much memory are decoded one after the other by all
   REQUIRE(batch.tensor.samples() == 8);
   REQUIRE(daemon.metric("millrace_decoding_bytes") == 0);
   if (kSanitized) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
-  INFO("before " << to_text(before) << ", at most " << to_text(memory_of(daemon, "VmHWM")) << ", after "
-                 << to_text(memory_of(daemon, "VmRSS")));
-  REQUIRE(memory_of(daemon, "VmHWM") < before + 128_MiB);
-  REQUIRE(memory_of(daemon, "VmRSS") < before + 40_MiB);
+  INFO("before " << to_text(before) << ", at most " << to_text(daemon.memory("VmHWM")) << ", after "
+                 << to_text(daemon.memory("VmRSS")));
+  REQUIRE(daemon.memory("VmHWM") < before + 128_MiB);
+  REQUIRE(daemon.memory("VmRSS") < before + 40_MiB);
 }
 
 TEST_CASE("a false claim costs a packed batch its own sample, and more encoded bytes than the budget none",

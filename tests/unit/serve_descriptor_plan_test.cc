@@ -13,7 +13,7 @@ TEST_CASE("the usual settings fit into the usual 1,024 descriptors", "[serve]") 
 TEST_CASE("every session, connection and fetch thread that the limits allow is counted", "[serve]") {
   const std::uint64_t base = descriptors_needed({.sessions = {.connections = 200}});
 
-  CHECK(descriptors_needed({.sessions = {.connections = 300}}) == base + 200);
+  CHECK(descriptors_needed({.sessions = {.connections = 300}}) == base + 300);
   CHECK(descriptors_needed({.sessions = {.sessions = 65, .connections = 200}}) == base + 5);
   CHECK(descriptors_needed({.sessions = {.connections = 200}, .fetch_threads = 5}) == base + 16);
   CHECK(descriptors_needed({.sessions = {.sessions = 64, .connections = 200}, .device_memory = true}) ==

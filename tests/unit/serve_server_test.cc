@@ -211,3 +211,32 @@ TEST_CASE("a message over the limit ends only its own stream", "[serve]") {
   other.send(submit_message(1, {"/a"}));
   CHECK(other.read()->has_completed());
 }
+
+TEST_CASE("a request for a session with more within it than any recipe has is refused before it is parsed", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  v1::OpenSessionRequest many = client.open_request(), large = client.open_request();
+  for (int i = 0; i < 10'000; ++i) many.mutable_recipe()->add_views();
+  large.set_name(std::string(300'000, 'a'));
+
+  const grpc::Status many_parts = client.open(many), many_bytes = client.open(large);
+
+  CHECK(many_parts.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(many_parts.error_message(), Catch::Contains("8192 messages within it"));
+  CHECK(many_bytes.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(many_bytes.error_message(), Catch::Contains("at most 262144"));
+  CHECK(client.open(client.open_request()).ok());
+}
+
+TEST_CASE("a stream whose first message is larger than an Attach ends before it is parsed", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  client.open();
+  client.start_stream();
+
+  client.send(submit_message(1, {std::string(50'000, 'a')}));
+
+  const grpc::Status status = client.finish();
+  CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(status.error_message(), Catch::Contains("must be Attach"));
+}
