@@ -57,7 +57,7 @@ class HealthOnTheBench {
  public:
   HealthListener listener();
   std::vector<Health> told() const;
-  // Whether at least one had been told when note_given_back() was called first.
+  // Whether at least one had been told when note_given_back() was called first. REQUIRES: it was.
   bool told_before_given_back() const;
   void note_given_back();
 
