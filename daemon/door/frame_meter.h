@@ -19,7 +19,8 @@ class FrameMeter {
 
   static constexpr std::uint32_t kBurst = 40'000, kPerSecond = 20'000;
 
-  // `user` has sent so many more. Returns how long nothing of him is read; zero while he keeps to his rate.
+  // `user` has sent so many more. Returns how long nothing of him is read, a second at
+  // most; zero while he keeps to his rate.
   std::chrono::nanoseconds sent(UserId user, std::uint32_t frames, Clock::time_point now = Clock::now());
 
  private:

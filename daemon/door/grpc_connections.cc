@@ -6,6 +6,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <future>
 #include <map>
 #include <string_view>
@@ -48,6 +49,7 @@ struct GrpcConnections::State final : UnixListener::Events {
   Result<void> begin(const Options& options);
   void came_in(UniqueFd socket, Caller caller, Charge place) override;
   void turned_away(int socket, const Error& why) override;
+  std::shared_ptr<HeldByUser> held_by(UserId user);
   GrpcRelay::Reports reports_of(std::uint64_t id, UserId user);
   void ended(std::uint64_t id);
   void refused(UserId user, const Error& why);
@@ -89,9 +91,11 @@ struct GrpcConnections::State final : UnixListener::Events {
   GrpcRelay::Buffer buffer;
   std::unique_ptr<UnixListener> listener;
   std::map<std::uint64_t, Open> open;
-  std::vector<Cut> cuts;  // of the last minute
+  std::map<UserId, std::weak_ptr<HeldByUser>> held;  // of users who are connected
+  std::vector<Cut> cuts;                             // of the last minute
   SeldomLineByUser refusals;
   std::uint64_t next_id = 1;
+  asio::steady_timer last{io};  // when connections that are still there are cut off
   std::promise<void> all_ended;
   bool somebody_waits_for_ends = false;
 
@@ -121,7 +125,7 @@ void GrpcConnections::State::came_in(UniqueFd socket, Caller caller, Charge plac
   const std::uint64_t id = next_id++;
   const UserId user = caller.user();
   Result<GrpcRelay::Made> made = GrpcRelay::create({.io = io, .meter = meter, .buffer = buffer}, std::move(socket),
-                                                   ledger.account({.user = user}), reports_of(id, user));
+                                                   held_by(user), reports_of(id, user));
   if (!made) return log_warning("gRPC: a connection of " + user_text(user) + " is closed: " + made.error().message);
   const int fd = made->grpc.release();
   {
@@ -131,6 +135,14 @@ void GrpcConnections::State::came_in(UniqueFd socket, Caller caller, Charge plac
   made->relay->begin();
   open.emplace(id, Open{std::move(made->relay), user, fd, std::move(place)});
   hand_over(fd);
+}
+
+std::shared_ptr<HeldByUser> GrpcConnections::State::held_by(UserId user) {
+  std::erase_if(held, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<HeldByUser>& known = held[user];
+  std::shared_ptr<HeldByUser> shared = known.lock();
+  if (!shared) known = shared = std::make_shared<HeldByUser>(ledger.account({.user = user}));
+  return shared;
 }
 
 GrpcRelay::Reports GrpcConnections::State::reports_of(std::uint64_t id, UserId user) {
@@ -156,7 +168,7 @@ void GrpcConnections::State::ended(std::uint64_t id) {
   if (somebody_waits_for_ends && open.empty()) all_ended.set_value();
 }
 
-// Where there is no room for what he sends, he has done no wrong.
+// Where there is no room for what he sends, or it is merely nothing that is taken, he has done no wrong.
 void GrpcConnections::State::refused(UserId user, const Error& why) {
   refusals.warn(raw(user), "gRPC: a connection of " + user_text(user) + " is cut off: " + why.message);
   if (why.code == Code::kInvalid && cut_too_often(user)) expel(user, kSentFrames);
@@ -179,9 +191,14 @@ bool GrpcConnections::State::cut_too_often(UserId user) {
 void GrpcConnections::State::cut_off(int from, UserId user) {
   if (cut_too_often(user)) return expel(user, kBeganCalls);
   log_warning("gRPC: " + user_text(user) + " " + std::string(kBeganCalls) + "; a connection of his is cut off");
-  for (const auto& [id, connection] : open) {
-    if (connection.given == from && connection.user == user) connection.relay->cut_off();
+  std::uint64_t id = 0;
+  {
+    MutexLock lock(mutex);
+    const auto known = given.find(from);
+    if (known != given.end() && known->second.user == user) id = known->second.id;
   }
+  const auto connection = open.find(id);
+  if (connection != open.end()) connection->second.relay->cut_off();
 }
 
 Result<std::unique_ptr<GrpcConnections>> GrpcConnections::create(Ledger& ledger, Options options,
@@ -222,6 +239,16 @@ void GrpcConnections::leave_waiting() {
 
 void GrpcConnections::stop() {
   state_->do_there([this] { state_->listener.reset(); });
+}
+
+void GrpcConnections::cut_off_all_at(std::chrono::system_clock::time_point deadline) {
+  asio::post(state_->io, [state = state_.get(), deadline] {
+    state->last.expires_after(deadline - std::chrono::system_clock::now());
+    state->last.async_wait([state](const boost::system::error_code& error) {
+      if (error) return;
+      for (const auto& [id, connection] : state->open) connection.relay->cut_off();
+    });
+  });
 }
 
 void GrpcConnections::wait_for_ends(Clock::time_point deadline) {

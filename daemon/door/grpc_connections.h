@@ -63,6 +63,10 @@ class GrpcConnections {
   // stay. Idempotent.
   void stop();
 
+  // Clients that are still connected at `deadline` are cut off: gRPC does not end a connection whose client takes nothing of
+  // what is being written.
+  void cut_off_all_at(std::chrono::system_clock::time_point deadline);
+
   // Waits until gRPC has closed every connection and what it said was sent on, or `deadline` has come. After stop().
   void wait_for_ends(std::chrono::steady_clock::time_point deadline);
 

@@ -1,5 +1,6 @@
 #include "daemon/door/grpc_relay.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -13,6 +14,7 @@ namespace {
 
 // Of a pair's socket: what waits in the kernel beside what waits in the client's own connection.
 constexpr int kBetween = 64 << 10;
+constexpr std::chrono::seconds kRefusedHeardFor{1};  // who was refused
 
 void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
   const auto length = static_cast<std::uint32_t>(payload.size());
@@ -60,10 +62,21 @@ std::string goaway(std::string_view why, bool first) {
   return frames;
 }
 
-Result<GrpcRelay::Made> GrpcRelay::create(Surroundings around, UniqueFd client, std::shared_ptr<Account> account,
+Result<void> HeldByUser::change(std::uint64_t before, std::uint64_t now) {
+  held_ = held_ - before + now;
+  const std::uint64_t wanted = held_ > kUncharged ? (held_ - kUncharged) / kStep * kStep : 0;
+  if (wanted < charge_.amount()) charge_.shrink_to(wanted);
+  if (wanted <= charge_.amount()) return {};
+  Result<Charge> more = account_->charge(Resource::kRequests, wanted - charge_.amount());
+  if (!more) return Error{more.error().code, "half-sent messages find no room: " + more.error().message};
+  charge_.absorb(*std::move(more));
+  return {};
+}
+
+Result<GrpcRelay::Made> GrpcRelay::create(Surroundings around, UniqueFd client, std::shared_ptr<HeldByUser> held,
                                           Reports reports) {
   MILLRACE_TRY(auto ends, pair_of_sockets());
-  std::shared_ptr<GrpcRelay> relay(new GrpcRelay(around, std::move(account), std::move(reports)));
+  std::shared_ptr<GrpcRelay> relay(new GrpcRelay(around, std::move(held), std::move(reports)));
   boost::system::error_code failed;
   relay->client_.assign(client.get(), failed);
   if (failed) return errno_error("watching a connection", failed.value());
@@ -74,15 +87,16 @@ Result<GrpcRelay::Made> GrpcRelay::create(Surroundings around, UniqueFd client, 
   return Made{std::move(relay), std::move(ends.second)};
 }
 
-GrpcRelay::GrpcRelay(Surroundings around, std::shared_ptr<Account> account, Reports reports)
+GrpcRelay::GrpcRelay(Surroundings around, std::shared_ptr<HeldByUser> held, Reports reports)
     : around_(around),
-      account_(std::move(account)),
+      by_user_(std::move(held)),
       reports_(std::move(reports)),
       client_(around.io),
       grpc_(around.io),
       pause_(around.io) {}
 
 GrpcRelay::~GrpcRelay() {
+  static_cast<void>(by_user_->change(held_, 0));
   if (client_.is_open()) hang_up(UniqueFd(client_.release()));
 }
 
@@ -92,7 +106,9 @@ void GrpcRelay::begin() {
 }
 
 void GrpcRelay::cut_off() {
-  if (client_.is_open()) ::shutdown(client_.native_handle(), SHUT_RDWR);
+  if (!client_.is_open()) return;
+  ::shutdown(client_.native_handle(), SHUT_RDWR);
+  if (!client_is_over_) client_ended();
 }
 
 // Waits until `descriptor` can do `what`, then has `next` go on, unless the relay is gone or at its end.
@@ -119,7 +135,7 @@ void GrpcRelay::take_from_client() {
   const ByteView bytes = ByteView(around_.buffer).first(static_cast<std::size_t>(received.bytes));
   const Result<std::uint32_t> small_frames = look_at(bytes);
   if (!small_frames) return refuse(small_frames.error());
-  pause_for_ = around_.meter.sent(account_->owner().user, *small_frames);
+  pause_for_ = around_.meter.sent(by_user_->user(), *small_frames);
   pass_on(bytes);
 }
 
@@ -129,15 +145,9 @@ Result<std::uint32_t> GrpcRelay::look_at(ByteView bytes) {
   return small_frames;
 }
 
-// As much as gRPC keeps, in steps of kUncharged, of which the first costs nothing.
 Result<void> GrpcRelay::charge() {
-  const std::uint64_t held = frames_.held() / kUncharged * kUncharged;
-  if (held < held_.amount()) held_.shrink_to(held);
-  if (held <= held_.amount()) return {};
-  Result<Charge> more = account_->charge(Resource::kRequests, held - held_.amount());
-  if (!more) return Error{more.error().code, "half-sent messages find no room: " + more.error().message};
-  held_.absorb(*std::move(more));
-  return {};
+  const std::uint64_t now = frames_.held();
+  return by_user_->change(std::exchange(held_, now), now);
 }
 
 void GrpcRelay::pass_on(ByteView bytes) {
@@ -156,11 +166,18 @@ void GrpcRelay::pass_on_the_rest() {
 
 void GrpcRelay::read_client_again() {
   if (pause_for_ == std::chrono::nanoseconds::zero()) return wait_for_client();
+  if (has_gone()) return client_ended();  // so that it frees its place
   pause_.expires_after(std::exchange(pause_for_, std::chrono::nanoseconds::zero()));
   pause_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
     if (self && !error && self->client_.is_open()) self->take_from_client();
   });
+}
+
+// The client has closed its end, whatever of its bytes is still unread.
+bool GrpcRelay::has_gone() {
+  pollfd end{.fd = client_.native_handle(), .events = 0, .revents = 0};
+  return ::poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 void GrpcRelay::client_ended() {
@@ -173,11 +190,31 @@ void GrpcRelay::refuse(const Error& why) {
     const std::string frames = goaway(why.message, false);
     static_cast<void>(::send(client_.native_handle(), frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
   }
-  end_connection(client_.native_handle());
+  ::shutdown(client_.native_handle(), SHUT_WR);
   client_hears_ = false;
   to_client_ = {};
   client_ended();
+  lingers_ = true;
+  pause_.expires_after(kRefusedHeardFor);
+  pause_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto self = weak.lock(); self && !error) self->stop_lingering();
+  });
+  drop_what_comes();
   reports_.refused(why);
+}
+
+// Closing at once would be an error of the client's next write, and gRPC does not read any more after one.
+void GrpcRelay::drop_what_comes() {
+  if (!lingers_) return;
+  const Received received = receive(client_.native_handle(), around_.buffer);
+  if (received.bytes <= 0 && !again(received)) return stop_lingering();
+  wait(client_, Descriptor::wait_read, &GrpcRelay::drop_what_comes);
+}
+
+void GrpcRelay::stop_lingering() {
+  if (!std::exchange(lingers_, false)) return;
+  end_connection(client_.native_handle());
+  if (grpc_is_over_) end();
 }
 
 // From gRPC to the client.
@@ -212,11 +249,13 @@ void GrpcRelay::answer_the_rest() {
 }
 
 void GrpcRelay::end() {
+  grpc_is_over_ = true;
+  if (lingers_) return;
   const auto keep = shared_from_this();
   pause_.cancel();
   hang_up(UniqueFd(client_.release()));
   grpc_.close();
-  held_.refund();
+  static_cast<void>(by_user_->change(std::exchange(held_, 0), 0));
   reports_.ended();
 }
 

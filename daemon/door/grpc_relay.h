@@ -4,9 +4,9 @@
 //   client ─▶ recv ─▶ Http2Frames ─▶ charge ─▶ send ─▶ gRPC        stops while gRPC takes nothing, or by FrameMeter
 //   client ◀─ send ◀────────────────────────── recv ◀─ gRPC        stops while the client reads nothing
 //
-// What gRPC keeps of half-sent messages is charged to the user's memory for requests, beyond kUncharged bytes of a
-// connection. Where that is refused, or the client goes beyond a bound of Http2Frames, it is told why by a GOAWAY and the
-// connection ends. Gone is a connection only when gRPC has closed its end.
+// What gRPC keeps of messages is charged to the user's memory for requests, beyond HeldByUser::kUncharged. Where that is
+// refused, or the client goes beyond a bound of Http2Frames, it is told why by a GOAWAY and the connection ends. Gone is a
+// connection only when gRPC has closed its end.
 //
 // Thread-bound(the io_context's thread): calls, and what it reports.
 #pragma once
@@ -34,9 +34,30 @@
 
 namespace millrace {
 
+// What gRPC keeps of all of a user's connections. Thread-bound(the io_context's thread).
+class HeldByUser {
+ public:
+  // So much costs nothing: two of the largest messages. So a request finds its way though the user's batches have all of
+  // his memory for requests, and is refused in its own name.
+  static constexpr std::uint64_t kUncharged = 8 << 20;
+
+  explicit HeldByUser(std::shared_ptr<Account> account) : account_(std::move(account)) {}
+
+  UserId user() const { return account_->owner().user; }
+  // One of his connections had `before` and has `now`. kExhausted: there is no room for it; it counts all the same, and the
+  // connection has to end.
+  Result<void> change(std::uint64_t before, std::uint64_t now);
+
+ private:
+  static constexpr std::uint64_t kStep = 64 << 10;  // that it is charged in
+
+  const std::shared_ptr<Account> account_;  // shared: see Ledger::account()
+  std::uint64_t held_ = 0;
+  Charge charge_;
+};
+
 class GrpcRelay : public std::enable_shared_from_this<GrpcRelay> {
  public:
-  static constexpr std::uint64_t kUncharged = 64 << 10;
   // What it reads at a time, and so the most that it keeps of what the other side has not taken yet.
   static constexpr std::size_t kAtOnce = 64 << 10;
   using Buffer = std::array<std::byte, kAtOnce>;
@@ -58,17 +79,17 @@ class GrpcRelay : public std::enable_shared_from_this<GrpcRelay> {
     UniqueFd grpc;  // gRPC's end; it does not block
   };
   // Nothing is read before begin(). Errors: errno_error() of making the sockets.
-  static Result<Made> create(Surroundings around, UniqueFd client, std::shared_ptr<Account> account, Reports reports);
+  static Result<Made> create(Surroundings around, UniqueFd client, std::shared_ptr<HeldByUser> held, Reports reports);
   ~GrpcRelay();
   GrpcRelay(const GrpcRelay&) = delete;
   GrpcRelay& operator=(const GrpcRelay&) = delete;
   void begin();
 
-  // The client's end is shut down; gRPC sees the end behind what was sent.
+  // The client is heard and told nothing more; gRPC sees the end behind what was sent.
   void cut_off();
 
  private:
-  GrpcRelay(Surroundings around, std::shared_ptr<Account> account, Reports reports);
+  GrpcRelay(Surroundings around, std::shared_ptr<HeldByUser> held, Reports reports);
 
   using Descriptor = boost::asio::posix::stream_descriptor;
 
@@ -84,6 +105,9 @@ class GrpcRelay : public std::enable_shared_from_this<GrpcRelay> {
   void read_client_again();
   void client_ended();
   void refuse(const Error& why);
+  void drop_what_comes();
+  void stop_lingering();
+  bool has_gone();
 
   void wait_for_grpc();
   void take_from_grpc();
@@ -95,16 +119,18 @@ class GrpcRelay : public std::enable_shared_from_this<GrpcRelay> {
   static std::optional<ByteView> send_some(Descriptor& to, ByteView bytes);
 
   Surroundings around_;
-  const std::shared_ptr<Account> account_;
+  const std::shared_ptr<HeldByUser> by_user_;  // shared by his connections
   const Reports reports_;
   Descriptor client_, grpc_;
   boost::asio::steady_timer pause_;
   Http2Frames frames_;
-  Charge held_;
+  std::uint64_t held_ = 0;                      // what `by_user_` knows of this connection
   std::vector<std::byte> to_grpc_, to_client_;  // what the other side has not taken yet
   std::chrono::nanoseconds pause_for_{0};
-  bool client_is_over_ = false;  // nothing is read of it any more
-  bool client_hears_ = true;     // what gRPC says is sent to it
+  bool client_is_over_ = false;  // nothing is taken from it any more
+  bool lingers_ = false;         // a client that was refused goes on writing for a while, so that it reads why
+  bool grpc_is_over_ = false;
+  bool client_hears_ = true;  // what gRPC says is sent to it
 };
 
 // SETTINGS and a GOAWAY with ENHANCE_YOUR_CALM and `why`: what a server says to a client that it has no room for (RFC

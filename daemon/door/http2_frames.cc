@@ -13,8 +13,8 @@ constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::uint32_t kMessagePrefix = 5;
 
 // RFC 9113, 6.
-enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kPing = 6, kContinuation = 9 };
-constexpr std::uint8_t kEndStream = 0x1, kEndHeaders = 0x4, kPadded = 0x8;
+enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kPing = 6, kWindowUpdate = 8, kContinuation = 9 };
+constexpr std::uint8_t kEndStream = 0x1, kAck = 0x1, kEndHeaders = 0x4, kPadded = 0x8;
 
 std::uint32_t big_endian(const std::uint8_t* at, int bytes) {
   std::uint32_t value = 0;
@@ -60,16 +60,13 @@ ByteView Http2Frames::Reader::take_payload(ByteView& bytes) {
 Result<std::uint32_t> Http2Frames::take_from_client(ByteView bytes) {
   const ByteView start = take_off(bytes, kPreface.size() - preface_);
   if (!start.empty() && std::memcmp(start.data(), kPreface.data() + preface_, start.size()) != 0)
-    return beyond("sent what is not HTTP/2, which gRPC speaks");
+    return Error{Code::kUnsupported, "sent what is not HTTP/2, which gRPC speaks"};
   preface_ += start.size();
   std::uint32_t small = 0;
   while (!bytes.empty()) {
     if (client_.in_payload()) {
       const ByteView payload = client_.take_payload(bytes);
-      if (now_.type == kData)
-        take_data(payload);
-      else if (half_sent_ > 0)
-        beside_ += payload.size();
+      if (now_.type == kData) MILLRACE_TRY_VOID(take_data(payload));
     } else if (client_.take_head(bytes)) {
       now_ = client_.head();
       small += now_.type != kData || now_.length < kSmallData ? 1 : 0;
@@ -80,14 +77,15 @@ Result<std::uint32_t> Http2Frames::take_from_client(ByteView bytes) {
 }
 
 Result<void> Http2Frames::begin_frame() {
-  if (half_sent_ > 0) beside_ += kBesideData;
   if (now_.type == kContinuation) return go_on_with_header_block();
   if (in_headers_ != 0) return beyond("sent another frame within a header block");
   if (now_.type == kHeaders) return begin_header_block();
   if (now_.type == kReset) end_stream(now_.stream);
-  if (now_.type == kPing && ++pings_ > kPings)
+  if (now_.type == kPing && (now_.flags & kAck) == 0 && ++pings_ > kPings)
     return beyond("sent more than " + std::to_string(kPings) + " PINGs for nothing");
   if (now_.type == kData && (now_.flags & kPadded) != 0) return beyond("sent padded DATA, which gRPC does not take");
+  if (Stream* const stream = stream_of(now_.stream); now_.type == kData && now_.length > 0 && stream != nullptr)
+    hold(stream->coming, kPinned);
   if (now_.type != kData && now_.length > kFrameBytes)
     return beyond("sent a frame of " + std::to_string(now_.length) + " bytes of type " + std::to_string(now_.type) +
                   ", more than the " + std::to_string(kFrameBytes) + " that it may have");
@@ -108,6 +106,7 @@ Result<void> Http2Frames::begin_header_block() {
 
 Result<void> Http2Frames::go_on_with_header_block() {
   if (in_headers_ == 0 || now_.stream != in_headers_) return beyond("sent CONTINUATION without a header block");
+  if (Stream* const stream = stream_of(now_.stream)) hold(stream->headers, kPinned);
   header_bytes_ += now_.length;
   ++header_frames_;
   if (header_bytes_ > kHeaderBytes || header_frames_ > kHeaderFrames)
@@ -118,57 +117,72 @@ Result<void> Http2Frames::go_on_with_header_block() {
 }
 
 // What is of no open stream gRPC drops.
-void Http2Frames::take_data(ByteView payload) {
-  const auto stream = streams_.find(now_.stream);
-  if (stream != streams_.end()) take_messages(stream->second, payload);
+Result<void> Http2Frames::take_data(ByteView payload) {
+  Stream* const stream = stream_of(now_.stream);
+  if (stream == nullptr) return {};
+  stream->open -= static_cast<std::int64_t>(payload.size());
+  return take_messages(*stream, payload);
 }
 
-void Http2Frames::take_messages(Stream& stream, ByteView bytes) {
+Result<void> Http2Frames::take_messages(Stream& stream, ByteView bytes) {
   while (!bytes.empty()) {
-    if (stream.coming == 0) {
-      ++half_sent_;
-      hold(stream, kBesideData);
-    }
     if (stream.prefix < kMessagePrefix) {
       const auto byte = std::to_integer<std::uint32_t>(take_off(bytes, 1)[0]);
       if (stream.prefix > 0) stream.left = stream.left << 8 | byte;  // the first one says whether it is compressed
       ++stream.prefix;
-      hold(stream, 1);
+      hold(stream.coming, 1);
+      if (stream.prefix == kMessagePrefix && stream.is_first && stream.left > kFirstMessage)
+        return Error{Code::kUnsupported, "began a call with a message of " + std::to_string(stream.left) +
+                                             " bytes, at most " + std::to_string(kFirstMessage) + " are taken"};
     } else {
       const std::size_t part = take_off(bytes, stream.left).size();
       stream.left -= part;
-      hold(stream, part);
+      hold(stream.coming, part);
     }
     if (stream.prefix == kMessagePrefix && stream.left == 0) message_is_whole(stream);
   }
+  return {};
 }
 
-void Http2Frames::hold(Stream& stream, std::uint64_t bytes) {
-  stream.coming += bytes;
+Http2Frames::Stream* Http2Frames::stream_of(std::uint32_t id) {
+  const auto stream = streams_.find(id);
+  return stream == streams_.end() ? nullptr : &stream->second;
+}
+
+void Http2Frames::hold(std::uint64_t& share, std::uint64_t bytes) {
+  share += bytes;
   held_ += bytes;
 }
 
 void Http2Frames::message_is_whole(Stream& stream) {
-  held_ -= stream.whole;
-  stream.whole = std::exchange(stream.coming, 0);
+  stream.before += std::exchange(stream.coming, 0);
   stream.prefix = 0;
-  if (--half_sent_ == 0) beside_ = 0;
+  stream.is_first = false;
+}
+
+// It opens by the whole length of a message as soon as that is known, so what is open may be ahead of what has come.
+void Http2Frames::window_opens(ByteView payload) {
+  for (const std::byte byte : payload) increment_ = increment_ << 8 | std::to_integer<std::uint32_t>(byte);
+  if (server_.in_payload()) return;
+  Stream* const stream = stream_of(server_.head().stream);
+  if (stream == nullptr) return;
+  stream->open += increment_;
+  if (stream->open >= 0) held_ -= std::exchange(stream->before, 0);
 }
 
 void Http2Frames::end_stream(std::uint32_t id) {
   const auto ended = streams_.extract(id);
-  if (ended.empty()) return;
-  const Stream& stream = ended.mapped();
-  held_ -= stream.coming + stream.whole;
-  if (stream.coming > 0 && --half_sent_ == 0) beside_ = 0;
+  if (!ended.empty()) held_ -= ended.mapped().headers + ended.mapped().coming + ended.mapped().before;
 }
 
 void Http2Frames::take_from_server(ByteView bytes) {
   while (!bytes.empty()) {
     if (server_.in_payload()) {
-      server_.take_payload(bytes);
+      const ByteView payload = server_.take_payload(bytes);
+      if (server_.head().type == kWindowUpdate) window_opens(payload);
     } else if (server_.take_head(bytes)) {
       const Head head = server_.head();
+      increment_ = 0;
       const bool answers = head.type == kData || head.type == kHeaders;
       if (answers) pings_ = 0;
       const bool ends = answers && (head.flags & kEndStream) != 0;

@@ -3,8 +3,11 @@
 //
 // Heads of frames are read, and of DATA the length before each of gRPC's messages. Nothing is copied but these.
 //
-//   bytes held = of each open stream: the message that is coming, and the last whole one, until the server ends the stream
-//              + of the connection: all other bytes since a message began, until none is half sent
+//   bytes held = of each open stream, until the server ends it:
+//                  the message that is coming, those before it that the server may not have read yet,
+//                  and kPinned for each frame of these and of the header blocks
+//
+// That the server has read a stream's messages shows in its WINDOW_UPDATEs: it opens the window only for what it reads.
 //
 // Thread-bound(its owner).
 #pragma once
@@ -26,14 +29,18 @@ class Http2Frames {
   static constexpr std::uint32_t kFrameBytes = 16 << 10;
   static constexpr std::size_t kStreams = 512;  // open ones; gRPC refuses those beyond 128
   static constexpr std::uint32_t kSmallData = 1 << 10;
-  // PINGs between two of the server's HEADERS or DATA. gRPC ends a connection at the third that comes too soon, but goes
+  // PINGs between two of the server's HEADERS or DATA, answers to its own not counted. gRPC ends a connection at the third that comes too soon, but goes
   // on with those that have come, and keeps a kilobyte for each.
   static constexpr std::uint32_t kPings = 64;
-  // What gRPC keeps of a DATA frame beside its bytes.
-  static constexpr std::uint32_t kBesideData = 128;
+  // A buffer that gRPC reads into, which lives as long as it has a byte that is kept: see keep_little() in
+  // serve/grpc_server.cc. The most that a frame keeps beside its own bytes.
+  static constexpr std::uint32_t kPinned = 8'192 + 256;
+  // The first message of a stream: all that a unary call has, and what a stream of a session begins with.
+  static constexpr std::uint32_t kFirstMessage = 64 << 10;
 
   // The next bytes of the client. Returns how many small frames begin in them: all but DATA of kSmallData bytes and
-  // more. kInvalid: no HTTP/2, or beyond a bound; nothing may be taken from the client after it.
+  // more. Nothing may be taken from the client after an error. kUnsupported: no HTTP/2, or a first message that is too large,
+  // which an honest client may send once; kInvalid: beyond another bound.
   Result<std::uint32_t> take_from_client(ByteView bytes_untrusted);
 
   // The next bytes of the server's answers, which are trusted.
@@ -41,7 +48,7 @@ class Http2Frames {
   // A frame of somebody else's may follow.
   bool server_is_between_frames() const { return server_.is_between(); }
 
-  std::uint64_t held() const { return held_ + beside_; }
+  std::uint64_t held() const { return held_; }
 
  private:
   struct Head {
@@ -68,17 +75,21 @@ class Http2Frames {
   struct Stream {
     std::uint32_t prefix = 0;  // bytes of it that have come
     std::uint64_t left = 0;    // of the message behind it, as far as that is known
-    std::uint64_t coming = 0;  // held of the message that is half sent; 0: none is
-    std::uint64_t whole = 0;   // held of the last one that is not
+    bool is_first = true;      // of the stream
+    std::int64_t open = 0;     // bytes of DATA that the server has made room for, less those that came
+    // Held: of the header blocks, of the message that is half sent, of those before it.
+    std::uint64_t headers = 0, coming = 0, before = 0;
   };
 
   Result<void> begin_frame();
   Result<void> begin_header_block();
   Result<void> go_on_with_header_block();
-  void take_data(ByteView payload);
-  void take_messages(Stream& stream, ByteView bytes);
-  void hold(Stream& stream, std::uint64_t bytes);
+  Result<void> take_data(ByteView payload);
+  Result<void> take_messages(Stream& stream, ByteView bytes);
+  Stream* stream_of(std::uint32_t id);
+  void hold(std::uint64_t& share, std::uint64_t bytes);
   void message_is_whole(Stream& stream);
+  void window_opens(ByteView payload);
   void end_stream(std::uint32_t id);
 
   std::size_t preface_ = 0;  // bytes of it that have come
@@ -89,8 +100,8 @@ class Http2Frames {
   std::uint32_t last_stream_ = 0;
   std::map<std::uint32_t, Stream> streams_;  // open ones
   std::uint32_t pings_ = 0;                  // since the server's last HEADERS or DATA
-  std::uint32_t half_sent_ = 0;              // streams with a message that is coming
-  std::uint64_t held_ = 0, beside_ = 0;
+  std::uint32_t increment_ = 0;              // of the server's WINDOW_UPDATE, as far as it has come
+  std::uint64_t held_ = 0;
 };
 
 }  // namespace millrace

@@ -47,8 +47,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kStreamsPerConnection = 128;
 // Reflection alone is served by gRPC's synchronous threads, one an open stream; beyond these it is RESOURCE_EXHAUSTED.
 constexpr int kReflectionThreads = 8;
-// Of a request for a session: bytes, and messages within it. The largest recipe has some two thousand.
-constexpr std::size_t kOpenBytes = 256 << 10, kOpenParts = 8'192;
+// Messages within a request for a session. The largest recipe has some two thousand.
+constexpr std::size_t kOpenParts = 8'192;
 constexpr std::chrono::seconds kLastWords{1};  // for what gRPC has said, until clients have it
 
 GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
@@ -76,11 +76,9 @@ grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, const Reques
 using SessionsOfBytes =
     v1::Sessions::WithRawCallbackMethod_Stream<v1::Sessions::WithRawCallbackMethod_Open<v1::Sessions::Service>>;
 
-// Nobody has shown a ticket yet, so the message is small, and has few messages within it, or it is not parsed.
+// Nobody has shown a ticket yet, so the message has few messages within it, or it is not parsed; its bytes are few, see
+// Http2Frames::kFirstMessage.
 Result<OpenRequest> read_open(const grpc::ByteBuffer& bytes_untrusted) {
-  if (bytes_untrusted.Length() > kOpenBytes)
-    return Error{Code::kInvalid, "the request has " + std::to_string(bytes_untrusted.Length()) + " bytes, at most " +
-                                     std::to_string(kOpenBytes) + " are taken"};
   grpc::Slice bytes;
   v1::OpenSessionRequest request;
   if (!bytes_untrusted.DumpToSingleSlice(&bytes).ok()) return Error{Code::kInternal, "the request cannot be read"};
@@ -313,6 +311,7 @@ class GrpcServer::Impl {
     breaker_.reset();
     cut_off_by(nullptr);
     connections_->stop();
+    connections_->cut_off_all_at(deadline);
     static_cast<void>(break_sleeps([](int) {}));
     stopper_ = std::jthread([this, deadline, done = std::move(done)]() mutable {
       server_->Shutdown(deadline);
@@ -335,10 +334,25 @@ class GrpcServer::Impl {
     looks_on.push_back(tell_of_calls([this](int socket) { count_call(socket); }));
     builder.experimental().SetInterceptorCreators(std::move(looks_on));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+    keep_little(builder);
     builder.SetResourceQuota(grpc::ResourceQuota("reflection").SetMaxThreads(kReflectionThreads));
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+  }
+
+  // gRPC inflates a message before it looks at its size, so none may be compressed. It reads into buffers of one size, which
+  // Http2Frames::kPinned counts on, and takes few bytes of a stream that nobody reads.
+  static void keep_little(grpc::ServerBuilder& builder) {
+    constexpr int kBuffer = 8'192, kUnread = 16'384;
+    for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+      builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+    for (const char* const chunk :
+         {GRPC_ARG_TCP_READ_CHUNK_SIZE, GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE})
+      builder.AddChannelArgument(chunk, kBuffer);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kUnread);
   }
 
   Result<void> break_sleeps(std::function<void(int socket)> report) {

@@ -15,7 +15,7 @@ namespace millrace {
 namespace {
 
 constexpr std::string_view kMethod = "/millrace.v1.Sessions/Open";
-constexpr std::uint32_t kMessage = 4 << 20;
+constexpr std::uint32_t kMessage = 60 << 10;
 
 std::string many(const std::string& frame, std::size_t bytes) {
   std::string all;

@@ -39,7 +39,7 @@ constexpr Act kActs[] = {
      "kind=KIND [connections=4]: sends HTTP/2 frames without end, until it is turned away; says `cut off`, `turned "
      "away`"},
     {"send_halves", act_send_halves,
-     "[connections=20]: begins calls with a message of 4 MiB each and sends all but its end; says `sent`, `cut off`"},
+     "[connections=20]: begins calls with a message of 60 KiB each and sends all but its end; says `sent`, `cut off`"},
     {"read", act_read, "PATH...: one batch of these files; prints what became of each"},
     {"list", act_list, "FOLDER: opens it as a dataset; prints the number of samples, or the error"},
     {"gpu_read", act_gpu_read,

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <iterator>
 
@@ -153,6 +154,25 @@ TEST_CASE("what gRPC quotes of a client in the log is escaped, and a line in ten
   std::size_t lines = 0;
   for (std::size_t at = log.find("gRPC says: "); at != std::string::npos; at = log.find("gRPC says: ", at + 1)) ++lines;
   CHECK(lines <= 3);
+}
+
+TEST_CASE("a client that reads none of what gRPC answers does not hold up the daemon's end", "[system]") {
+  constexpr std::uint32_t kCalls = 120;
+  const Daemon daemon({.daemon = "drain_seconds = 1\n"});
+  Http2Connection connection(daemon.socket());
+  std::string frames = http2_frame(Http2Frame::kSettings, 0, 0, std::string_view("\0\4\x7f\xff\xff\xff", 6)) +
+                       http2_frame(Http2Frame::kWindowUpdate, 0, 0, std::string_view("\x3f\xff\xff\xff", 4));
+  for (std::uint32_t i = 0; i < kCalls; ++i) {
+    frames +=
+        http2_frame(Http2Frame::kHeaders, kHttp2EndHeaders, 2 * i + 1, call_headers("/millrace.v1.Statistics/Get"));
+    frames += http2_frame(Http2Frame::kData, kHttp2EndStream, 2 * i + 1, grpc_message(0, ""));
+  }
+  REQUIRE(connection.send(frames));
+  REQUIRE(daemon.connect().ping());
+
+  daemon.kill(SIGTERM);
+
+  CHECK(daemon.wait(std::chrono::seconds(60)) == 0);
 }
 
 }  // namespace millrace
