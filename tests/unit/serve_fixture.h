@@ -53,8 +53,9 @@ class StandInFetcher final : public Fetcher {
 struct FrontSetup {
   Limits limits;
   Bytes segments = 64_MiB;
-  std::chrono::milliseconds attach_within{10'000};
-  std::chrono::milliseconds session_within{10'000};
+  // A loaded machine takes long: who tests them sets them.
+  std::chrono::milliseconds attach_within{300'000};
+  std::chrono::milliseconds session_within{300'000};
   CacheOrders* cache = nullptr;
   std::optional<uid_t> cache_owner{};
 };
