@@ -1,6 +1,7 @@
 #include "daemon/formats/avif.h"
 
 #include <algorithm>
+#include <string>
 
 #include "daemon/formats/codec_memory.h"
 #include "daemon/formats/orientation.h"
@@ -13,6 +14,10 @@ constexpr std::uint32_t kLongest = 1 << 16;  // side that AV1 has
 constexpr std::uint64_t kBoxBytes = 32;      // that libavif makes of a byte of boxes, at most
 constexpr std::uint64_t kMostKept =
     8 + 2;  // pictures: AV1's references, one before its sides are scaled, one with grain
+
+Error not_decoded(const std::string& why) {
+  return {Code::kUnsupported, "this kind of AVIF is not decoded here: " + why};
+}
 
 // How many pictures of this size dav1d may hold at a time, by the frames that the data says it has: AV1, 5.3, 4.10.5.
 std::uint64_t pictures_kept(ByteView data_untrusted) {
@@ -45,7 +50,14 @@ bool is_avif(const ByteReader& bytes_untrusted) {
 Result<ImageHeader> read_avif_header(ByteReader bytes_untrusted, Metadata metadata) {
   Result<HeifPicture> picture =
       read_heif_picture(bytes_untrusted, metadata == Metadata::kRead ? HeifMetadata::kRead : HeifMetadata::kSkip);
+  if (!picture && picture.error().code == Code::kUnsupported) return not_decoded(picture.error().message);
   if (!picture) return Error{picture.error().code, "a broken AVIF: " + picture.error().message};
+  // libavif before version 1 puts them together by their numbers, and wants the length of every box.
+  if (!picture->parts_ascend)
+    return not_decoded(
+        "the parts of its grid do not ascend in the grid's order, are not as many as it says, or belong "
+        "to something else as well");
+  if (picture->description_is_open) return not_decoded("its box `meta` has no length");
   ImageHeader header{
       .size = picture->size,
       .has = {.alpha = picture->alpha, .deep = picture->deep, .animation = bytes_untrusted.holds(8, "avis")}};

@@ -13,7 +13,10 @@ bool is_heic(const ByteReader& bytes_untrusted) {
 }
 
 Result<ImageHeader> read_heic_header(ByteReader bytes_untrusted, Metadata) {
-  const auto named = [](const Error& error) { return Error{error.code, "a broken HEIC: " + error.message}; };
+  const auto named = [](const Error& error) {
+    const bool is_kind = error.code == Code::kUnsupported;
+    return Error{error.code, (is_kind ? "this kind of HEIC is not decoded here: " : "a broken HEIC: ") + error.message};
+  };
   const Result<HeifPicture> picture = read_heif_picture(bytes_untrusted, HeifMetadata::kSkip);
   if (!picture) return named(picture.error());
   const Result<HeifItems> items = HeifItems::open(bytes_untrusted);

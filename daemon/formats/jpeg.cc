@@ -114,6 +114,18 @@ struct App1 {
   }
 };
 
+// APP0 to APP15, COM, DNL.
+bool is_passed_over(std::uint8_t marker) {
+  return (marker >= 0xE0 && marker <= 0xEF) || marker == 0xFE || marker == 0xDC;
+}
+
+Error too_short(std::uint8_t marker, std::uint32_t length) {
+  char text[96];
+  std::snprintf(text, sizeof text, "a broken JPEG: segment ff %02x has a length of %u, which counts its own 2 bytes",
+                marker, length);
+  return Error{Code::kInvalid, text};
+}
+
 Error unexpected(std::uint8_t marker) {
   char text[96];
   std::snprintf(text, sizeof text, "a broken JPEG: marker ff %02x where the frame header should come first", marker);
@@ -197,7 +209,12 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
       sized = true;
       if (metadata == Metadata::kSkip) return header;
     }
-    if (*length < 2) break;
+    if (*length < 2) {  // libjpeg and Pillow go on behind the length of what they do not read
+      if (sized) break;
+      if (!is_passed_over(marker->code)) return too_short(marker->code, *length);
+      at += 2;
+      continue;
+    }
     const ByteView payload = bytes_untrusted.part(at + 2, *length - 2);
     if (payload.size() < *length - 2) break;
     if (marker->code == kApp1 && metadata == Metadata::kRead) MILLRACE_TRY_VOID(app1.read(payload));

@@ -1,5 +1,7 @@
 #include "daemon/formats/orientation.h"
 
+#include <bit>
+
 #include "proto/base/byte_reader.h"
 
 namespace millrace {
@@ -10,15 +12,28 @@ using namespace std::string_view_literals;
 constexpr std::uint32_t kOrientationTag = 274;  // TIFF 6.0, section 8
 constexpr std::size_t kEntryBytes = 12;
 
-// TIFF 6.0, section 2: the types of values. Others are skipped.
+// TIFF 6.0, section 2: the types of values that are numbers to Pillow. Bytes and texts are none.
 enum class Type : std::uint32_t {
   kShort = 3,
   kLong = 4,
+  kRational = 5,
   kSignedByte = 6,
   kSignedShort = 8,
   kSignedLong = 9,
-  kIfd = 13
+  kSignedRational = 10,
+  kFloat = 11,
+  kDouble = 12,
+  kIfd = 13,
+  kLong8 = 16
 };
+
+// 6.0 is 6; 0 is what is none of 1 to 8.
+std::uint32_t whole(double value) {
+  for (std::uint32_t orientation = 1; orientation <= 8; ++orientation) {
+    if (value == orientation) return orientation;
+  }
+  return 0;
+}
 
 std::size_t bytes_of_type(std::uint32_t type) {
   constexpr std::uint8_t kBytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
@@ -33,9 +48,27 @@ class Tiff {
   std::optional<std::uint32_t> u16(std::size_t at) const { return big_ ? bytes_.big16(at) : bytes_.little16(at); }
   std::optional<std::uint32_t> u32(std::size_t at) const { return big_ ? bytes_.big32(at) : bytes_.little32(at); }
 
+  std::optional<std::uint64_t> u64(std::size_t at) const {
+    const auto first = u32(at), second = u32(at + 4);
+    if (!first || !second) return std::nullopt;
+    return big_ ? std::uint64_t{*first} << 32U | *second : std::uint64_t{*second} << 32U | *first;
+  }
+
   // The first value of an entry; 0 when its type is not a number. Negative ones come out far beyond 8.
   std::uint32_t value(std::uint32_t type, std::size_t at) const {
+    const auto quotient = [](double above, double below) { return below == 0 ? 0 : whole(above / below); };
+    const auto integer = [&](std::size_t place) { return static_cast<std::int32_t>(u32(place).value_or(0)); };
     switch (static_cast<Type>(type)) {
+      case Type::kRational:
+        return quotient(u32(at).value_or(0), u32(at + 4).value_or(0));
+      case Type::kSignedRational:
+        return quotient(integer(at), integer(at + 4));
+      case Type::kFloat:
+        return whole(std::bit_cast<float>(u32(at).value_or(0)));
+      case Type::kDouble:
+        return whole(std::bit_cast<double>(u64(at).value_or(0)));
+      case Type::kLong8:
+        return whole(static_cast<double>(u64(at).value_or(0)));
       case Type::kShort:
       case Type::kSignedShort:
         return u16(at).value_or(0);
@@ -65,6 +98,11 @@ std::optional<Tiff> open_tiff(const ByteReader& bytes) {
 }
 
 }  // namespace
+
+std::uint32_t orientation_value(const ByteReader& bytes_untrusted, bool big_endian, std::uint32_t type,
+                                std::size_t at) {
+  return Tiff(bytes_untrusted, big_endian).value(type, at);
+}
 
 std::optional<std::uint32_t> exif_orientation(ByteView exif_untrusted) {
   ByteReader block(exif_untrusted);

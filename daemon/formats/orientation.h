@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "proto/base/byte_reader.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {
@@ -12,6 +13,10 @@ namespace millrace {
 // not. nullopt when the tag is not there or the block is empty; 0 when the tag says nothing usable or the block is no
 // TIFF.
 std::optional<std::uint32_t> exif_orientation(ByteView exif_untrusted);
+
+// The value of an orientation tag of this TIFF type at `at`; 0: of a type that is no number to Pillow, as bytes and texts
+// are, or no whole one.
+std::uint32_t orientation_value(const ByteReader& bytes_untrusted, bool big_endian, std::uint32_t type, std::size_t at);
 
 // The digit of the first tiff:Orientation in an XMP packet.
 std::optional<std::uint32_t> xmp_orientation(ByteView xmp_untrusted);

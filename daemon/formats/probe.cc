@@ -23,6 +23,40 @@ std::string_view other_picture(const ByteReader& bytes) {
   return {};
 }
 
+bool begins_with_word(std::string_view text, std::string_view word) {
+  if (text.size() < word.size()) return false;
+  return std::equal(word.begin(), word.end(), text.begin(), [](char lower, char letter) {
+    return lower == (letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter);
+  });
+}
+
+// What downloads leave under a picture's name; empty: none of it.
+std::string_view no_picture(const ByteReader& bytes) {
+  constexpr std::size_t kLookedAt = 256;
+  const ByteView first = bytes.part(0, kLookedAt);
+  if (std::all_of(first.begin(), first.end(), [](std::byte byte) { return byte == std::byte{0}; }))
+    return "zeros from its beginning on: the file was made and not written, or its disk was full";
+  if (bytes.holds(0, "version https://git-lfs.github.com/spec/"sv))
+    return "a Git LFS pointer, not the file: `git lfs pull` brings that";
+  if (bytes.holds(0, "PK\x03\x04"sv) || bytes.holds(0, "\x1F\x8B"sv) || bytes.holds(0, "7z\xBC\xAF\x27\x1C"sv) ||
+      bytes.holds(0,
+                  "\xFD"
+                  "7zXZ\0"sv) ||
+      bytes.holds(0, "\x28\xB5\x2F\xFD"sv) || bytes.holds(257, "ustar"sv))
+    return "an archive or a compressed file: unpack it";
+  if (bytes.holds(0, "%PDF-"sv)) return "a PDF document";
+  std::string_view text = ByteReader::text(bytes.bytes());
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return "spaces and line ends alone";
+  text.remove_prefix(begin);
+  for (const std::string_view mark : {"<!doctype html", "<html", "<head", "<body"})
+    if (begins_with_word(text, mark)) return "an HTML page: what a server says instead of a picture";
+  if (begins_with_word(text, "<?xml") || begins_with_word(text, "<svg")) return "an XML or SVG document";
+  if (text.starts_with("{\"") || text.starts_with("[{") || text.starts_with("{\n")) return "a JSON document";
+  return {};
+}
+
 Error unknown_format(ByteView bytes) {
   std::string known;
   for (const Format& format : kFormats) {
@@ -32,6 +66,8 @@ Error unknown_format(ByteView bytes) {
   if (const std::string_view other = other_picture(ByteReader(bytes)); !other.empty())
     return Error{Code::kInvalid,
                  std::string(other) + " is not decoded by this daemon: convert the picture to one of " + known};
+  if (const std::string_view what = no_picture(ByteReader(bytes)); !what.empty())
+    return Error{Code::kInvalid, "not an image, but " + std::string(what)};
   std::string text = "not an image that this daemon knows (" + known + "); it begins with";
   for (const std::byte byte : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
     char hex[8];

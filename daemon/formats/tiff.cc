@@ -64,6 +64,12 @@ class Directory {
         return at_most_u32(u64(entry->values_at));
     }
   }
+  // 0: of a type that Pillow does not take for a number.
+  std::optional<std::uint32_t> orientation() const {
+    const std::optional<Entry> entry = find(Tag::kOrientation);
+    if (!entry || entry->count == 0) return std::nullopt;
+    return orientation_value(bytes_, big_endian_, entry->type, entry->values_at);
+  }
   std::uint32_t number_or(Tag tag, std::uint32_t otherwise) const { return number(tag).value_or(otherwise); }
   bool has(Tag tag) const { return find(tag).has_value(); }
   ByteView values(Tag tag) const {
@@ -178,7 +184,7 @@ Result<ImageHeader> read_tiff_header(ByteReader bytes_untrusted, Metadata metada
                              .cmyk = directory.number_or(Tag::kPhotometric, 0) == kInks,
                              .deep = directory.number_or(Tag::kBits, 1) == 16}};
   if (metadata == Metadata::kSkip) return header;
-  header.exif = directory.number(Tag::kOrientation);
+  header.exif = directory.orientation();
   if (!header.exif) header.xmp = xmp_orientation(directory.values(Tag::kXmpPacket));
   return header;
 }

@@ -18,6 +18,7 @@ struct FileBox {
   std::uint32_t type = 0;
   ByteReader data{ByteView{}};
   bool is_whole = true;
+  bool is_open = false;  // its length is not said: it goes to the end
 };
 
 // The boxes that follow each other in `data`. ISO/IEC 14496-12, 4.2.
@@ -41,7 +42,7 @@ class Boxes {
     const std::size_t there = data_.size() - at_;
     const auto whole = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, there));
     FileBox box{*type, ByteReader(data_.part(at_ + header, whole - std::min<std::size_t>(header, whole))),
-                bytes <= there};
+                bytes <= there, *size == 0};
     at_ = bytes > there ? data_.size() : at_ + static_cast<std::size_t>(bytes);
     return box;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "daemon/heif/file_boxes.h"
 
@@ -67,6 +68,67 @@ std::optional<std::uint32_t> part_of(ByteReader meta, std::uint32_t grid, std::u
     if (target) return static_cast<std::uint32_t>(*target);
   }
   return std::nullopt;
+}
+
+// The items that one reference of the kind "dimg" names. View of its box.
+class Named {
+ public:
+  Named(ByteReader box, unsigned id_bytes) : box_(box), id_bytes_(id_bytes) {}
+
+  std::optional<std::uint64_t> from() const { return number(box_, 0, id_bytes_); }
+  std::uint32_t count() const { return box_.big16(id_bytes_).value_or(0); }
+  // Beyond what there is: 0, which no item has.
+  std::uint64_t operator[](std::uint32_t i) const {
+    return number(box_, id_bytes_ + 2 + std::size_t{i} * id_bytes_, id_bytes_).value_or(0);
+  }
+  bool ascends() const {
+    for (std::uint32_t i = 1; i < count(); ++i)
+      if ((*this)[i - 1] >= (*this)[i]) return false;
+    return true;
+  }
+  // REQUIRES: ascends().
+  bool has(std::uint64_t item) const {
+    std::uint32_t begin = 0, end = count();
+    while (begin < end) {
+      const std::uint32_t middle = begin + (end - begin) / 2;
+      if ((*this)[middle] == item) return true;
+      if ((*this)[middle] < item)
+        begin = middle + 1;
+      else
+        end = middle;
+    }
+    return false;
+  }
+
+ private:
+  ByteReader box_;
+  unsigned id_bytes_;
+};
+
+// See HeifPicture::parts_ascend. `parts`: how many the grid has.
+bool parts_ascend(ByteReader meta, std::uint32_t grid, std::uint32_t parts) {
+  const auto iref = find(meta, kFull, "iref");
+  if (!iref) return false;
+  const unsigned id_bytes = version_of(*iref) == 0 ? 2 : 4;
+  const auto each = [&](auto see) {
+    Boxes boxes(*iref, kFull);
+    while (const std::optional<FileBox> box = boxes.next()) {
+      if (box->type == fourcc("dimg") && !see(Named(box->data, id_bytes))) return false;
+    }
+    return true;
+  };
+  std::optional<Named> named;
+  const bool is_once = each([&](const Named& one) {
+    if (one.from() != std::uint64_t{grid}) return true;
+    return !std::exchange(named, one).has_value();
+  });
+  if (!is_once || !named || named->count() != parts || !named->ascends()) return false;
+  return each([&](const Named& other) {
+    if (other.from() == std::uint64_t{grid}) return true;
+    for (std::uint32_t i = 0; i < other.count(); ++i)
+      if (named->has(other[i])) return false;
+    return true;
+  });
 }
 
 // An item's data, if it lies in one piece, in the file or in "idat"; else nothing. 14496-12, 8.11.3.
@@ -217,18 +279,24 @@ struct Meta {
   ByteReader data{ByteView{}};
   std::uint32_t primary = 0;
   std::uint64_t box_bytes = 0;
+  bool is_open = false;
 };
 
 Result<Meta> read_meta(ByteReader file) {
   Meta found;
   std::optional<ByteReader> meta;
+  bool has_track = false;
   Boxes boxes(file);
   while (const std::optional<FileBox> box = boxes.next()) {
+    has_track |= box->type == fourcc("moov");
     if (box->type == fourcc("moov")) found.box_bytes += box->data.size();
     if (box->type != fourcc("meta") || meta) continue;
     if (!box->is_whole) return cut_off("the end of the boxes that say what is in it");
     meta = box->data;
+    found.is_open = box->is_open;
   }
+  const Error no_picture{Code::kUnsupported, "an animation without a picture beside its track"};
+  if (!meta && has_track) return no_picture;
   if (!meta) return cut_off("the boxes that say what is in it");
   const auto idat = find(*meta, kFull, "idat");
   const std::uint64_t described = meta->size() - (idat ? idat->size() : 0);
@@ -238,6 +306,7 @@ Result<Meta> read_meta(ByteReader file) {
                                      " bytes of them, where " + std::to_string(kMostDescription) + " are the limit"};
   const auto pitm = find(*meta, kFull, "pitm");
   const auto primary = pitm ? number(*pitm, kFull, version_of(*pitm) == 0 ? 2 : 4) : std::nullopt;
+  if (!primary && has_track) return no_picture;
   if (!primary) return Error{Code::kInvalid, "its boxes do not say which picture is meant"};
   found.data = *meta;
   found.primary = static_cast<std::uint32_t>(*primary);
@@ -327,7 +396,7 @@ Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata m
   MILLRACE_TRY(const Meta found, read_meta(bytes_untrusted));
   const ByteReader& meta = found.data;
   const std::uint32_t item = found.primary;
-  HeifPicture picture{.box_bytes = found.box_bytes};
+  HeifPicture picture{.box_bytes = found.box_bytes, .description_is_open = found.is_open};
   const Properties properties(meta, item);
   const std::optional<Size> size = size_by(properties);
   if (!size) return Error{Code::kInvalid, "its boxes do not say how large the picture is"};
@@ -339,6 +408,7 @@ Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata m
   if (picture.type == kGrid) {
     const auto grid = read_heif_grid(picture.data);
     picture.parts = grid ? grid->columns * grid->rows : 0;
+    picture.parts_ascend = parts_ascend(meta, item, picture.parts);
     if (const auto part = part_of(meta, item, 0)) {
       const Properties of_part(meta, *part);
       picture.part = size_by(of_part).value_or(*size);
@@ -349,6 +419,8 @@ Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata m
     if (!is_alpha(meta, from)) return false;
     picture.alpha = true;
     picture.alpha_data = data_of(bytes_untrusted, meta, from);
+    if (const auto grid = item_type(meta, from) == kGrid ? read_heif_grid(picture.alpha_data) : std::nullopt)
+      picture.parts_ascend &= parts_ascend(meta, from, grid->columns * grid->rows);
     return true;
   });
   if (metadata == HeifMetadata::kRead) read_metadata(bytes_untrusted, meta, item, picture);

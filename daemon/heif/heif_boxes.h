@@ -26,11 +26,15 @@ struct HeifPicture {
   Size size;                // as its "ispe" says
   std::uint8_t turned = 1;  // by "irot", then "imir": 1 ... 8, as EXIF has it
   bool alpha = false;
-  bool deep = false;            // more than 8 bits a sample
-  std::uint32_t parts = 1;      // pictures that it is put together of; 0: what says so is broken
-  Size part;                    // of the first of them; of a picture that is none: as `size`
-  std::uint64_t box_bytes = 0;  // of what describes items and tracks
-  ByteView data;                // of the primary item, and of its alpha; empty: not in one piece, or none
+  bool deep = false;        // more than 8 bits a sample
+  std::uint32_t parts = 1;  // pictures that it is put together of; 0: what says so is broken
+  Size part;                // of the first of them; of a picture that is none: as `size`
+  // Whether the items of its grid, and of its alpha's, ascend in the grid's order, as many as it has, and are part of
+  // nothing else.
+  bool parts_ascend = true;
+  std::uint64_t box_bytes = 0;       // of what describes items and tracks
+  bool description_is_open = false;  // the length of what describes items is not said: it goes to the file's end
+  ByteView data;                     // of the primary item, and of its alpha; empty: not in one piece, or none
   ByteView alpha_data;
   ByteView exif;  // a TIFF block; empty: none
   ByteView xmp;
@@ -89,7 +93,7 @@ constexpr std::uint32_t fourcc(std::string_view name) {
 
 enum class HeifMetadata { kSkip, kRead };  // EXIF and XMP
 
-// Errors: kInvalid, without the format's name.
+// Errors: kInvalid, or kUnsupported for an animation that has no picture beside its track; without the format's name.
 Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata metadata);
 
 }  // namespace millrace

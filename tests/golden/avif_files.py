@@ -3,6 +3,7 @@
 Each function takes a pillow_decode.Comparison and a random.Random.
 """
 
+import random
 import shutil
 import struct
 import subprocess
@@ -107,7 +108,101 @@ def compare_changed_avifs(comparison, rng):
         comparison.compare(f"avif whose ispe says {size}", whole[:at] + struct.pack(">II", *size) + whole[at + 8 :], 0)
 
 
-COMPARISONS = [compare_saved_avifs, compare_encoded_avifs, compare_changed_avifs]
+def grids_of(whole):
+    """Where the references of its grids begin, and the items that they name."""
+    at = whole.find(b"dimg")
+    while at >= 0:
+        (count,) = struct.unpack_from(">H", whole, at + 6)
+        yield at, list(struct.unpack_from(f">{count}H", whole, at + 8))
+        at = whole.find(b"dimg", at + 4)
+
+
+def with_parts(whole, at, parts):
+    return whole[: at + 6] + struct.pack(f">{1 + len(parts)}H", len(parts), *parts) + whole[at + 8 + 2 * len(parts) :]
+
+
+def compare_grids_in_disorder(comparison, _):
+    """What a grid says of its parts: their order, the same one twice, fewer of them."""
+    rng = random.Random(1)
+    program = shutil.which("avifenc")
+    if program is None:
+        skip("AVIF grids whose parts do not ascend: no avifenc (libavif-bin)")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "source.png"), Path(folder, "made.avif")
+        for mode in ("RGB", "RGBA"):
+            random_image(rng, mode).resize((256, 256)).save(source)
+            subprocess.run([program, "-s", "10", "-j", "1", "--grid", "2x2", str(source), str(target)], capture_output=True, check=True)
+            whole = target.read_bytes()
+            for number, (at, parts) in enumerate(grids_of(whole)):
+                comparison.compare(f"avif grid as it was, {mode} {number}", with_parts(whole, at, parts), 1)
+                comparison.compare(f"avif grid reversed, {mode} {number}", with_parts(whole, at, parts[::-1]), 0)
+                comparison.compare(f"avif grid with two parts changed over, {mode} {number}", with_parts(whole, at, [parts[1], parts[0], *parts[2:]]), 0)
+                comparison.compare(f"avif grid with a part twice, {mode} {number}", with_parts(whole, at, [parts[0], parts[0], *parts[2:]]), 0)
+                comparison.compare(f"avif grid of parts that are not there, {mode} {number}", with_parts(whole, at, [part + 100 for part in parts]), 0)
+    comparison.expect_exceptions("avif grid")
+
+
+def box(name, *data):
+    content = b"".join(data)
+    return struct.pack(">I", 8 + len(content)) + name + content
+
+
+def avif_of(pictures, *, reference=b"thmb", meta_behind=False):
+    """One file of several pictures, each (width, height, av1C, data): the first is the primary item, the others refer to it."""
+    full = bytes(4)
+    numbers = range(1, len(pictures) + 1)
+    entries = b"".join(box(b"infe", b"\2\0\0\0", struct.pack(">HH", number, 0), b"av01", b"\0") for number in numbers)
+    properties = b"".join(box(b"ispe", full, struct.pack(">II", width, height)) + configuration for width, height, configuration, _ in pictures)
+    uses = b"".join(struct.pack(">HBBB", number, 2, 2 * number - 1, 0x80 | 2 * number) for number in numbers)
+    refers = b"".join(box(reference, struct.pack(">HHH", number, 1, 1)) for number in numbers[1:])
+    beginning = box(b"ftyp", b"avif", full, b"avifmif1miaf")
+    data = box(b"mdat", *[picture[3] for picture in pictures])
+
+    def meta(data_at):
+        places = b""
+        for number, picture in zip(numbers, pictures, strict=True):
+            places += struct.pack(">HHHII", number, 0, 1, data_at, len(picture[3]))
+            data_at += len(picture[3])
+        return box(
+            b"meta",
+            full,
+            box(b"hdlr", full, full, b"pict", bytes(13)),
+            box(b"pitm", full, struct.pack(">H", 1)),
+            box(b"iloc", full, struct.pack(">HH", 0x4400, len(pictures)), places),
+            box(b"iinf", full, struct.pack(">H", len(pictures)), entries),
+            box(b"iprp", box(b"ipco", properties), box(b"ipma", full, struct.pack(">I", len(pictures)), uses)),
+            box(b"iref", full, refers),
+        )
+
+    if meta_behind:
+        description = meta(len(beginning) + 8)
+        return beginning + data + bytes(4) + description[4:]
+    return beginning + meta(len(beginning) + len(meta(0)) + 8) + data
+
+
+def picture_of(image):
+    whole = saved(image, format="AVIF")
+    at = whole.index(b"av1C") - 4
+    (size,) = struct.unpack_from(">I", whole, at)
+    data_at = whole.index(b"mdat") + 4
+    return (*image.size, whole[at : at + size], whole[data_at:])
+
+
+def compare_avifs_of_several(comparison, _):
+    """An item beside the picture that is larger than it: a thumbnail, or what only later versions know, such as a gain map."""
+    rng = random.Random(1)
+    small, large = (picture_of(random_image(rng, "RGB").resize(size)) for size in ((64, 48), (1000, 800)))
+    comparison.compare("avif put together", avif_of([small]), 2)
+    comparison.compare("avif with a smaller thumbnail", avif_of([large, small]), 2)
+    comparison.compare("avif with a larger thumbnail", avif_of([small, large]), 2)
+    comparison.compare("avif with a larger item beside", avif_of([small, large], reference=b"abcd"), 2)
+    comparison.compare("avif whose item is larger than it says", avif_of([(64, 48, *large[2:]), large]), 0)
+    comparison.compare("avif whose meta has no length", avif_of([small], meta_behind=True), 0)
+    comparison.expect_exceptions("avif whose")
+
+
+COMPARISONS = [compare_saved_avifs, compare_encoded_avifs, compare_changed_avifs, compare_grids_in_disorder, compare_avifs_of_several]
 if not features.check("avif"):
     skip("AVIF: this Pillow has none")
     COMPARISONS = []

@@ -3,6 +3,7 @@
 Each function takes a pillow_decode.Comparison and a random.Random.
 """
 
+import random
 import struct
 import zlib
 
@@ -249,6 +250,60 @@ def lossless_jpeg(pixels):
     return b"\xff\xd8" + frame + codes + scan + data + b"\xff\xd9"
 
 
+# An orientation of 6 as each type of TIFF 6.0 has it, big-endian.
+TYPED = {
+    1: b"\6",
+    2: b"6\0",
+    3: b"\0\6",
+    4: b"\0\0\0\6",
+    5: struct.pack(">II", 12, 2),
+    6: b"\6",
+    7: b"\6",
+    8: b"\0\6",
+    9: b"\0\0\0\6",
+    10: struct.pack(">ii", -6, -1),
+    11: struct.pack(">f", 6),
+    12: struct.pack(">d", 6),
+    13: b"\0\0\0\6",
+    16: struct.pack(">Q", 6),
+}
+COUNTS = {2: 2}
+
+
+def typed_exif(kind):
+    value, count = TYPED[kind], COUNTS.get(kind, 1)
+    outside = len(value) > 4
+    entry = struct.pack(">HHI", 274, kind, count) + (struct.pack(">I", 26) if outside else value.ljust(4, b"\0"))
+    return b"MM\0*" + struct.pack(">IH", 8, 1) + entry + bytes(4) + (value if outside else b"")
+
+
+def compare_types_of_orientations(comparison, _):
+    rng = random.Random(1)
+    rows = Rows(rng)
+    picture = Image.fromarray(noisy_gradient(rng, 40, 30, 3))
+    for kind in TYPED:
+        exif = typed_exif(kind)
+        for suffix in ("JPEG", "WEBP"):
+            comparison.compare(f"made/{suffix.lower()} turned by type {kind}", saved(picture, format=suffix, exif=b"Exif\0\0" + exif), 0)
+        comparison.compare(f"made/png turned by type {kind}", rows.png(before=[(b"eXIf", exif)]), 0)
+
+
+def compare_jpeg_segments(comparison, _):
+    """A segment too many, of every kind and of lengths that make no sense, before and behind the tables; fill bytes."""
+    rng = random.Random(1)
+    whole = saved(Image.fromarray(noisy_gradient(rng, 40, 30, 3)), format="JPEG", exif=exif_with(6))
+    places = {"first": 2, "before the frame": whole.index(b"\xff\xc0"), "before the scan": whole.index(b"\xff\xda")}
+    for where, at in places.items():
+        for marker in [0xFE, *range(0xE0, 0xF0), 0xDC, 0xDB, 0xC4, 0xDD, 0xDE, 0xDF, 0xF0]:
+            for length in (0, 1, 2, 3, 7):
+                segment = bytes([0xFF, marker]) + struct.pack(">H", length) + bytes(max(length - 2, 0))
+                comparison.compare(f"made/jpeg segment {marker:02x} of length {length}, {where}", whole[:at] + segment + whole[at:], 0)
+        for filled in (b"\xff", b"\xff" * 5, b"\0", b"ab"):
+            comparison.compare(f"made/jpeg {filled.hex()} {where}", whole[:at] + filled + whole[at:], 0)
+        for marker in (0x01, 0xD0, 0xD7, 0xD8, 0xD9):
+            comparison.compare(f"made/jpeg marker {marker:02x} {where}", whole[:at] + bytes([0xFF, marker]) + whole[at:], 0)
+
+
 def compare_lossless_jpeg(comparison, rng):
     comparison.compare("made/jpeg lossless", lossless_jpeg(noisy_gradient(rng, 40, 30, 1)[..., 0].tolist()), 0)
 
@@ -260,5 +315,7 @@ COMPARISONS = [
     compare_png_animations,
     compare_orientations,
     compare_webp_chunks,
+    compare_types_of_orientations,
+    compare_jpeg_segments,
     compare_lossless_jpeg,
 ]

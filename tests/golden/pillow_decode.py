@@ -45,6 +45,16 @@ EXCEPTIONS = {
     "made/tiff 262: 8": "nor is CIELAB",
     "made/tiff 284: 3": "libtiff refuses a number that says nothing about planes, where Pillow reads uncompressed files itself",
     "made/tiff 266: 3": "libtiff leaves a number aside that says nothing about the order of bits",
+    "made/jpeg marker 01 first": "TEM stands alone (T.81, B.1.1.3): libjpeg passes over it, Pillow refuses it before libjpeg sees it",
+    "made/jpeg marker 01 before the frame": "the same",
+    "made/jpeg marker 01 before the scan": "the same",
+    **{
+        f"avif grid {order}, {mode}": "libavif before version 1 lays parts by their numbers, not in the grid's order: refused"
+        for order in ("reversed", "with two parts changed over")
+        for mode in ("RGB 0", "RGBA 0", "RGBA 1")
+    },
+    "avif whose item is larger than it says": "nothing is decoded that is larger than the boxes say",
+    "avif whose meta has no length": "libavif before version 1 wants the length of every box: refused",
     "heic without ispe": "libheif takes the size from the data; here nothing is decoded whose size the boxes do not say",
     "made/png compressed exif": "the same: Pillow has no use for a zTXt of the keyword exif",
 }

@@ -9,7 +9,7 @@ from made_pictures import exif_with, noisy_gradient, random_image, saved
 from PIL import Image
 
 SHORT, LONG, LONG8 = 3, 4, 16
-PACKED = {SHORT: "H", LONG: "I", LONG8: "Q", 1: "B"}
+PACKED = {SHORT: "H", LONG: "I", LONG8: "Q", 1: "B", 6: "b", 7: "B", 8: "h", 9: "i", 11: "f", 12: "d", 13: "I"}
 
 
 def tiff(tags, parts, big_endian=False, big=False):
@@ -115,6 +115,8 @@ def compare_tiff_directories(comparison, rng):
     good = shape(width, height, 8, 2, 3) | {278: (LONG, [height])}
     for orientation in range(10):
         comparison.compare(f"made/tiff turned {orientation}", tiff(good | {274: (SHORT, [orientation])}, [rows]))
+    for kind in PACKED:
+        comparison.compare(f"made/tiff turned by type {kind}", tiff(good | {274: (kind, [6])}, [rows]))
     xmp = b'<rdf:Description tiff:Orientation="6"/>'
     comparison.compare("made/tiff turned by XMP", tiff(good | {700: (1, list(xmp))}, [rows]))
     comparison.compare("made/tiff turned by itself, and XMP", tiff(good | {274: (SHORT, [3]), 700: (1, list(xmp))}, [rows]))

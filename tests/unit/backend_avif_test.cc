@@ -179,6 +179,18 @@ TEST_CASE("an AVIF whose boxes are broken is refused, and says why", "[backend]"
   REQUIRE(refused(cut) == broken + "cut off: the file ends before the end of the boxes that say what is in it");
   REQUIRE(refused(with_name(described(kAvifSize, "\1"), "pitm", "free")) ==
           broken + "its boxes do not say which picture is meant");
+  const auto not_decoded = [](const File& file) {
+    const Result<SourceInfo> info = probe_image(file, SampleLimits{}, UseOrientation::kYes);
+    REQUIRE(info.error().code == Code::kUnsupported);
+    return info.error().message;
+  };
+  const std::string other = "this kind of AVIF is not decoded here: ";
+  REQUIRE(not_decoded(with_number(described(kAvifSize, "\1"), kBegin.size(), 0)) ==
+          other + "its box `meta` has no length");
+  File animation = with_name(described(kAvifSize, "\1"), "pitm", "free");
+  const File track = file_of(box("moov", ""));
+  animation.insert(animation.end(), track.begin(), track.end());
+  REQUIRE(not_decoded(animation) == other + "an animation without a picture beside its track");
   REQUIRE(refused(described(kAvifSize, "\2")) == broken + "its boxes do not say how large the picture is");
   REQUIRE(refused(described(kAvifSize, "")) == broken + "its boxes do not say how large the picture is");
   REQUIRE(refused(described(box("ispe", kFull + "\0\0\0\7\0\0"s), "\1")) ==

@@ -187,7 +187,7 @@ TEST_CASE("what is no image is refused with its first bytes", "[formats]") {
   std::string known = "not an image that this daemon knows (JPEG";
   for (const Format& format : kFormats) known += format.title == "JPEG" ? "" : ", " + std::string(format.title);
 
-  REQUIRE(refused(bytes_of("<html>")) == known + "); it begins with 3c 68 74 6d");
+  REQUIRE(refused(bytes_of("htm>")) == known + "); it begins with 68 74 6d 3e");
   REQUIRE(refused(bytes_of("\xFF")) == known + "); it begins with ff");
   REQUIRE(refused({}) == "an empty file");
   REQUIRE(refused(bytes_of("\0\0\0\x18"
@@ -195,6 +195,57 @@ TEST_CASE("what is no image is refused with its first bytes", "[formats]") {
               .starts_with("HEIF is not decoded by this daemon: convert the picture to one of JPEG, "));
   REQUIRE(refused(bytes_of("\xFF\x0A\xFA\x1F"sv)).starts_with("JPEG XL is not decoded by this daemon: "));
   REQUIRE(refused(bytes_of("\0\0\0\x0CjP  \r\n"sv)).starts_with("JPEG 2000 is not decoded by this daemon: "));
+}
+
+TEST_CASE("what downloads leave under a picture's name is named", "[formats]") {
+  const std::string page = "not an image, but an HTML page: what a server says instead of a picture";
+
+  CHECK(refused(bytes_of("<!DOCTYPE html>\n<p>404")) == page);
+  CHECK(refused(bytes_of("\xEF\xBB\xBF \r\n<HTML lang=en>")) == page);
+  CHECK(refused(bytes_of("<?xml version='1.0'?><Error>")) == "not an image, but an XML or SVG document");
+  CHECK(refused(bytes_of("{\"error\": 404}")) == "not an image, but a JSON document");
+  CHECK(refused(bytes_of("version https://git-lfs.github.com/spec/v1\noid sha256:0")) ==
+        "not an image, but a Git LFS pointer, not the file: `git lfs pull` brings that");
+  CHECK(refused(Encoded(1'000)) ==
+        "not an image, but zeros from its beginning on: the file was made and not written, or its disk was full");
+  CHECK(refused(bytes_of("PK\x03\x04zip")) == "not an image, but an archive or a compressed file: unpack it");
+  CHECK(refused(inserted(Encoded(300, std::byte{'a'}), 257, "ustar")) ==
+        "not an image, but an archive or a compressed file: unpack it");
+  CHECK(refused(bytes_of("%PDF-1.7")) == "not an image, but a PDF document");
+  CHECK(refused(bytes_of(" \r\n")) == "not an image, but spaces and line ends alone");
+}
+
+TEST_CASE("a segment whose length does not even count itself is passed over where nobody reads it", "[formats]") {
+  for (const char* const marker : {"\xFF\xE0", "\xFF\xE1", "\xFF\xE2", "\xFF\xEE", "\xFF\xFE", "\xFF\xDC"}) {
+    for (const std::string_view length : {"\0\0"sv, "\0\1"sv}) {
+      const Encoded file = inserted(jpeg(16, 8, 6), 2, marker + std::string(length));
+      CHECK(probed(file).stored == Size{16, 8});
+      CHECK(probed(file).orientation == 6);
+    }
+  }
+  CHECK(refused(inserted(jpeg(16, 8), 2, "\xFF\xDB\0\1"sv)) ==
+        "a broken JPEG: segment ff db has a length of 1, which counts its own 2 bytes");
+}
+
+TEST_CASE("an orientation of another type than SHORT counts where it is a number to Pillow", "[formats]") {
+  const auto exif = [](int type, std::string_view value) {
+    const auto size = static_cast<char>(value.size() > 4 ? 1 : 4 / value.size());
+    std::string block = "MM\0*\0\0\0\x08\0\x01\x01\x12\0"s + static_cast<char>(type) + "\0\0\0"s + size;
+    block += value.size() > 4 ? "\0\0\0\x1A\0\0\0\0"s + std::string(value) : std::string(value) + "\0\0\0\0"s;
+    return probed(inserted(jpeg(16, 8), 2, app1("Exif\0\0"s + block))).orientation;
+  };
+
+  CHECK(exif(1, "\6\0\0\0"sv) == 1);  // BYTE
+  CHECK(exif(4, "\0\0\0\6"sv) == 6);
+  CHECK(exif(5, "\0\0\0\x0C\0\0\0\2"sv) == 6);
+  CHECK(exif(5, "\0\0\0\x0D\0\0\0\2"sv) == 1);
+  CHECK(exif(5, "\0\0\0\6\0\0\0\0"sv) == 1);
+  CHECK(exif(7, "\6\0\0\0"sv) == 1);  // UNDEFINED
+  CHECK(exif(10, "\xFF\xFF\xFF\xFA\xFF\xFF\xFF\xFF"sv) == 6);
+  CHECK(exif(11, "\x40\xC0\0\0"sv) == 6);
+  CHECK(exif(11, "\x40\xC8\0\0"sv) == 1);  // 6.25
+  CHECK(exif(12, "\x40\x18\0\0\0\0\0\0"sv) == 6);
+  CHECK(exif(12, "\x7F\xF8\0\0\0\0\0\0"sv) == 1);
 }
 
 TEST_CASE("a file cut off before its size is refused, and one cut off later is left to the decoder", "[formats]") {

@@ -31,19 +31,37 @@ Error error_of(const AvifLibrary& avif, const avifDecoder& decoder, avifResult r
   }
 }
 
-// As Pillow's are set, and no more of anything than one picture of this size takes.
-void set_up(avifDecoder& decoder, kernels::Size size) {
+// As Pillow's are set.
+void set_up(avifDecoder& decoder) {
   decoder.codecChoice = AVIF_CODEC_CHOICE_DAV1D;
   decoder.maxThreads = 1;
   decoder.ignoreExif = AVIF_TRUE;
   decoder.ignoreXMP = AVIF_TRUE;
   decoder.strictFlags &= ~static_cast<avifStrictFlags>(AVIF_STRICT_CLAP_VALID | AVIF_STRICT_PIXI_REQUIRED);
-  // dav1d counts whole pictures, and a grid's last ones may reach beyond it.
+  decoder.imageDimensionLimit = 0;  // the file's size was compared with the limits
+}
+
+// What dav1d may make of a picture of this size. It counts whole pictures, and a grid's last ones may reach beyond it.
+std::uint32_t most_pixels(kernels::Size size) {
   constexpr std::uint32_t kLeast = 1 << 16;
   const auto pixels = static_cast<std::uint64_t>(size.width) * static_cast<std::uint64_t>(size.height);
-  decoder.imageSizeLimit = static_cast<std::uint32_t>(
+  return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(pixels, kLeast, std::uint64_t{AVIF_DEFAULT_IMAGE_SIZE_LIMIT}));
-  decoder.imageDimensionLimit = 0;  // the file's size was compared with the limits
+}
+
+// libavif holds the sizes of all items against the limit while it looks at the boxes, and dav1d's is set then. So where
+// an item beside the picture is larger the limit is set behind that, and what had been set up is set up anew.
+avifResult parse(const AvifLibrary& avif, avifDecoder& decoder, ByteView bytes, std::uint32_t most) {
+  const auto at = [&](std::uint32_t limit) {
+    decoder.imageSizeLimit = limit;
+    const avifResult set = avif.set_memory(&decoder, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    return set == AVIF_RESULT_OK ? avif.parse(&decoder) : set;
+  };
+  avifResult result = at(most);
+  if (result != AVIF_RESULT_BMFF_PARSE_FAILED || most == AVIF_DEFAULT_IMAGE_SIZE_LIMIT) return result;
+  result = at(AVIF_DEFAULT_IMAGE_SIZE_LIMIT);
+  decoder.imageSizeLimit = most;
+  return result == AVIF_RESULT_OK ? avif.reset(&decoder) : result;
 }
 
 }  // namespace
@@ -57,12 +75,9 @@ Result<kernels::U8View> decode_avif(const DecodeRequest& request, PixelBuffer& b
   MILLRACE_TRY(const AvifLibrary* const avif, avif_library());
   const Decoder decoder(avif->create(), avif->destroy);
   if (!decoder) return memory_error();
-  set_up(*decoder, request.stored);
-  const ByteView bytes = request.bytes_untrusted;
+  set_up(*decoder);
   avifResult result = avif->set_source(decoder.get(), AVIF_DECODER_SOURCE_PRIMARY_ITEM);
-  if (result == AVIF_RESULT_OK)
-    result = avif->set_memory(decoder.get(), reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  if (result == AVIF_RESULT_OK) result = avif->parse(decoder.get());
+  if (result == AVIF_RESULT_OK) result = parse(*avif, *decoder, request.bytes_untrusted, most_pixels(request.stored));
   if (result != AVIF_RESULT_OK) return error_of(*avif, *decoder, result);
   const avifImage& image = *decoder->image;
   MILLRACE_TRY_VOID(check_size({static_cast<int>(image.width), static_cast<int>(image.height)}, request));

@@ -20,6 +20,7 @@ Loaded load() {
   file.find("avifDecoderSetSource", library.set_source);
   file.find("avifDecoderSetIOMemory", library.set_memory);
   file.find("avifDecoderParse", library.parse);
+  file.find("avifDecoderReset", library.reset);
   file.find("avifDecoderNextImage", library.next_image);
   file.find("avifResultToString", library.text_of);
   file.find("avifCodecName", library.codec_name);

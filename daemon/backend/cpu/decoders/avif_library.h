@@ -17,6 +17,7 @@ struct AvifLibrary {
   decltype(&::avifDecoderSetSource) set_source = nullptr;
   decltype(&::avifDecoderSetIOMemory) set_memory = nullptr;
   decltype(&::avifDecoderParse) parse = nullptr;
+  decltype(&::avifDecoderReset) reset = nullptr;
   decltype(&::avifDecoderNextImage) next_image = nullptr;
   decltype(&::avifResultToString) text_of = nullptr;
   decltype(&::avifCodecName) codec_name = nullptr;

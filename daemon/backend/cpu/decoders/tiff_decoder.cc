@@ -51,6 +51,8 @@ Error unsupported(const std::string& what) {
 // What libtiff says, or memory that it could not have.
 Error error_of(const TiffSource& source) {
   if (source.is_out_of_memory()) return memory_error();
+  if (source.complaint().find("Unsupported JPEG process") != std::string::npos)
+    return {Code::kUnsupported, "this kind of TIFF is not decoded here: " + source.complaint()};
   return {Code::kInvalid, "damaged TIFF: " + (source.complaint().empty() ? "it makes no sense" : source.complaint())};
 }
 
