@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <random>
 #include <thread>
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
+#include "tests/support/descriptor_limit.h"
 #include "tests/support/heic_files.h"
 #include "tests/support/skip.h"
 #include "tests/unit/isolation_rig.h"
@@ -149,6 +151,22 @@ TEST_CASE("a decoder process reaches as far as limits that are in force now", "[
   limits.put(SampleLimits{});
 
   REQUIRE(children.decode(large.format, whole_of(large), buffer));
+}
+
+TEST_CASE("an image waits for what its decoder process lacks, until its deadline", "[isolation]") {
+  LaneOnTheBench lane;
+  const LibraryFile file = png_file(40, 30);
+  std::unique_ptr<DescriptorLimit> limit(new DescriptorLimit(DescriptorLimit::none()));
+
+  const auto late = lane.decode(file, whole_of(file, 1, Clock::now() + std::chrono::milliseconds(20)));
+  std::thread later([&] { limit.reset(); });
+  const auto decoded = lane.decode(file);
+  later.join();
+
+  REQUIRE_FALSE(late);
+  REQUIRE(late.error().code == Code::kUnavailable);
+  REQUIRE_THAT(late.error().message, Catch::Contains("nothing is wrong with the image"));
+  REQUIRE(decoded);
 }
 
 TEST_CASE("two users never share a decoder process, and each keeps his", "[isolation]") {

@@ -34,14 +34,20 @@ struct Channel {
   UniqueFd ours, theirs;
 };
 
+// kUnavailable: the host lacks something that may be there in a moment.
+Error not_started(const std::string& doing, int error) {
+  const bool is_want = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
+  return {is_want ? Code::kUnavailable : Code::kInternal, errno_error(doing, error).message};
+}
+
 Result<Channel> make_channel() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return Error{Code::kExhausted, errno_error("making a channel to a decoder", errno).message};
+    return not_started("making a channel to a decoder", errno);
   Channel channel{UniqueFd(ends[0]), UniqueFd(ends[1])};
   // Above those that the process gets, so that handing one over overwrites no other.
   channel.theirs.reset(fcntl(channel.theirs.get(), F_DUPFD_CLOEXEC, kDecoderProgram + 1));
-  if (!channel.theirs) return Error{Code::kExhausted, errno_error("making a channel to a decoder", errno).message};
+  if (!channel.theirs) return not_started("making a channel to a decoder", errno);
   return channel;
 }
 
@@ -70,7 +76,7 @@ Result<pid_t> spawn(const DecoderProgram& program, int channel, int memory) {
   const int error = posix_spawn(&pid, kProgram.c_str(), &actions, &attributes, arguments, environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return Error{Code::kInternal, errno_error("starting " + program.path, error).message};
+  if (error != 0) return not_started("starting " + program.path, error);
   return pid;
 }
 
@@ -100,7 +106,7 @@ DecoderChild::DecoderChild(UniqueFd channel, SharedRoom room, pid_t pid)
 
 // It waits for this before it shuts itself in. One that has ended already is found out by waiting for it.
 Result<void> DecoderChild::let_begin() {
-  if (!statm_) return Error{Code::kExhausted, errno_error("looking at a decoder's memory", errno).message};
+  if (!statm_) return not_started("looking at a decoder's memory", errno);
   const DecoderRequest go;
   static_cast<void>(send(channel_.get(), &go, sizeof go, MSG_NOSIGNAL));
   return {};

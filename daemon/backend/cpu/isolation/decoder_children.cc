@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <thread>
 
 #include "proto/base/printable.h"
 
@@ -127,21 +128,39 @@ Result<DecoderProgram> decoder_program(const std::string& path, const InForce<Sa
   return program;
 }
 
-Result<DecoderChild*> DecoderChildren::start_for(std::uint32_t user) {
+// Where the host lacks what it takes, the lane's idle processes make way, and then it waits: nothing is wrong with the
+// image.
+Result<std::unique_ptr<DecoderChild>> DecoderChildren::start_until(Clock::time_point deadline) {
+  constexpr std::chrono::milliseconds kLongestPause{200};
+  for (std::chrono::milliseconds pause{5};; pause = std::min(2 * pause, kLongestPause)) {
+    Result<std::unique_ptr<DecoderChild>> process = DecoderChild::start(program_);
+    if (process || process.error().code != Code::kUnavailable) return process;
+    children_.clear();
+    if (Clock::now() + pause >= deadline)
+      return Error{Code::kUnavailable, process.error().message +
+                                           ": the daemon waited for it in vain; nothing is wrong "
+                                           "with the image (give it more: TasksMax=, LimitNOFILE=, memory)"};
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+Result<DecoderChild*> DecoderChildren::start_for(std::uint32_t user, Clock::time_point deadline) {
   children_.remove_if([&](const UsersChild& child) { return child.user == user; });
   if (children_.size() >= kMost) children_.pop_back();
-  MILLRACE_TRY(std::unique_ptr<DecoderChild> process, DecoderChild::start(program_));
+  MILLRACE_TRY(std::unique_ptr<DecoderChild> process, start_until(deadline));
   deaths_.started();
   children_.push_front({user, std::move(process)});
   return children_.front().process.get();
 }
 
-Result<DecoderChild*> DecoderChildren::child_for(const Origin& origin) {
+Result<DecoderChild*> DecoderChildren::child_for(const DecodeRequest& request) {
+  const Origin& origin = request.origin;
   if (!children_.empty() && children_.front().user != origin.user) children_.front().process->shrink({0});
   const auto found = std::find_if(children_.begin(), children_.end(),
                                   [&](const UsersChild& child) { return child.user == origin.user; });
   const bool is_new_wanted = origin.audience == Origin::Audience::kEverybody;
-  if (found == children_.end() || (is_new_wanted && !found->process->is_fresh())) return start_for(origin.user);
+  if (found == children_.end() || (is_new_wanted && !found->process->is_fresh()))
+    return start_for(origin.user, request.deadline);
   children_.splice(children_.begin(), children_, found);
   return found->process.get();
 }
@@ -158,7 +177,7 @@ Result<DecoderChildren::Answered> DecoderChildren::ask(const Question& question)
   DecoderRequest asked = wire_request(question.work, question.format, request);
   follow_limits();
   if (request.bytes_untrusted.size() + question.room.count + kBeside > program_.reach) return memory_error();
-  MILLRACE_TRY(DecoderChild * child, child_for(request.origin));
+  MILLRACE_TRY(DecoderChild * child, child_for(request));
   for (;;) {
     const bool was_fresh = child->is_fresh();
     MILLRACE_TRY(const DecoderAnswer answer, child->ask(asked, request.bytes_untrusted, question.room, question.data));
@@ -166,7 +185,7 @@ Result<DecoderChildren::Answered> DecoderChildren::ask(const Question& question)
     deaths_.died(answer, question.format, request.origin.user);
     children_.pop_front();
     if (was_fresh || answer.end == DecoderAnswer::End::kLate) return death_error(answer);
-    MILLRACE_TRY(child, start_for(request.origin.user));
+    MILLRACE_TRY(child, start_for(request.origin.user, request.deadline));
   }
 }
 

@@ -10,6 +10,8 @@
 // another's pixels but for the user who sent both. An image at which a process dies that had others before is tried
 // once more in a new one, so its verdict is its own.
 //
+// Where the host lacks processes, descriptors or memory to start one, the image waits for it until its deadline.
+//
 // A process is replaced when it has worked for kMostWork, or holds more memory than an idle one may.
 //
 // Thread-bound(the lane that owns it).
@@ -67,8 +69,9 @@ class DecoderChildren final : public LibraryDecoder {
   void follow_limits();
   Result<Answered> ask(const Question& question);
   // That of the user, first in children_.
-  Result<DecoderChild*> child_for(const Origin& origin);
-  Result<DecoderChild*> start_for(std::uint32_t user);
+  Result<DecoderChild*> child_for(const DecodeRequest& request);
+  Result<DecoderChild*> start_for(std::uint32_t user, Clock::time_point deadline);
+  Result<std::unique_ptr<DecoderChild>> start_until(Clock::time_point deadline);
   void keep_small();
 
   DecoderProgram program_;

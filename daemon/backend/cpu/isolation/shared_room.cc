@@ -24,7 +24,7 @@ Result<SharedRoom> SharedRoom::create() {
   const UniqueFd fd(memfd_create("millrace-decoding", MFD_CLOEXEC));
   // Above those that the process gets, so that handing one over overwrites no other.
   UniqueFd high(fd ? fcntl(fd.get(), F_DUPFD_CLOEXEC, kDecoderMemory + 1) : -1);
-  if (!high) return no_room(errno);
+  if (!high) return Error{Code::kUnavailable, errno_error("taking memory to decode in", errno).message};
   return SharedRoom(std::move(high));
 }
 

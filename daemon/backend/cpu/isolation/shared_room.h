@@ -14,7 +14,7 @@ namespace millrace {
 
 class SharedRoom {
  public:
-  // Empty. kExhausted: descriptors.
+  // Empty. kUnavailable: descriptors, or memory.
   static Result<SharedRoom> create();
   SharedRoom(SharedRoom&& other) noexcept;
   SharedRoom& operator=(SharedRoom&&) = delete;
