@@ -54,8 +54,11 @@ Finding root_of(const Statistics& statistics, const std::string& root) {
           "mount or make it, or take it out of files.roots; the daemon needs no restart when it comes"};
 }
 
-void add_roots(const Statistics& statistics, Findings& findings) {
-  if (statistics.roots.empty()) {
+// `own`: this program has started it, for these checks alone.
+void add_roots(const Statistics& statistics, bool own, Findings& findings) {
+  if (statistics.roots.empty() && own) {
+    findings.push_back({"files", "none: the daemon of --private was started for these checks, without a folder"});
+  } else if (statistics.roots.empty()) {
     findings.push_back({"files", "the daemon reads none", Verdict::kNote,
                         "set files.roots in its settings, or send it the images' bytes"});
   }
@@ -127,7 +130,7 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   if (wants_gpu && !has_gpu)
     findings.push_back({"GPUs", "the daemon finds none that it can use", Verdict::kNote,
                         "millrace-cuda, on a terminal, says what it sees, or why nothing; daemon/doc/gpu.md"});
-  add_roots(*statistics, findings);
+  add_roots(*statistics, options.own, findings);
   findings.push_back(hand_over(client));
   for (const Device& device : *devices) {
     if (device.ready && device.backend.starts_with("cuda:")) findings.push_back(hand_over(client, device.backend));

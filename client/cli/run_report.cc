@@ -9,6 +9,9 @@
 namespace millrace::cli {
 namespace {
 
+constexpr std::chrono::seconds kMeasures{2};  // an epoch, of decoding more than of all else
+constexpr double kTold = 0.01;                // seconds saved: less is told as 0.00
+
 // REQUIRES: there are some.
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -45,7 +48,7 @@ void print_epoch(const EpochReport& epoch, std::uint64_t of) {
               grouped(epoch.images).c_str(), epoch.elapsed.count(), epoch.rate());
   if (const std::string sources = sources_text(epoch.cache); !sources.empty()) {
     std::printf("; %s%s", epoch.others ? "of all sessions: " : "", sources.c_str());
-    if (epoch.cache.saved() > 0) std::printf("; about %.2f s of lanes saved", epoch.cache.saved());
+    if (epoch.cache.saved() >= kTold) std::printf("; about %.2f s of lanes saved", epoch.cache.saved());
     std::printf("\n");
   } else {
     std::printf("; seek indexes: %s used, %s made\n", grouped(epoch.index_hits).c_str(),
@@ -64,7 +67,7 @@ std::string RunReport::cache_text() const {
     others = others || epoch.others;
     if (&epoch != &epochs_.front()) later.push_back(epoch.rate());
   }
-  if (saved <= 0) return "";
+  if (saved < kTold) return "";
   std::array<char, 200> text{};
   const char* const to_whom = others ? " to all sessions" : "";
   const double rate = median(later), gain = rate / epochs_.front().rate();
@@ -90,6 +93,10 @@ void RunReport::print_text(std::chrono::duration<double> elapsed) const {
     std::printf("an image on average: fetch %.2f ms, queue %.2f ms, decode %.2f ms, transform %.2f ms\n",
                 mean_ms(fetch_), mean_ms(queue_), mean_ms(decode_), mean_ms(transform_));
   if (const std::string cache = cache_text(); !cache.empty()) std::printf("%s\n", cache.c_str());
+  if (epochs_.size() > 1 && epochs_.front().elapsed < kMeasures)
+    std::printf(
+        "epochs this short measure little: the first took %.2f s, opening the session included; use a larger folder\n",
+        epochs_.front().elapsed.count());
 }
 
 void RunReport::print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const {

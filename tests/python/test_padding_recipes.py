@@ -118,6 +118,7 @@ def test_they_are_values() -> None:
         (lambda: RandomShorterSide((8,), 0), "RandomShorterSide.longest: must be at least 1"),
         (lambda: ScaleJitter(TO, "much"), "ScaleJitter.scale: must be a number or a pair"),
         (lambda: Recipe(random_filters=("bilinear", "best")), "Recipe.random_filters: must be one of nearest"),  # type: ignore[arg-type]
+        (lambda: Recipe(filter="box", random_filters=("bicubic",)), "Recipe.filter: with random_filters one of those is drawn"),
         (lambda: Recipe(pad=Pad(), views=(Recipe.train(8),)), "Recipe.pad: with views it is each view's own"),
         (lambda: recipe_message(Recipe(erasing=Erasing(most=0))), "Erasing.most: must be at least 1, is 0"),
         (lambda: recipe_message(Recipe(pad=Pad(-1))), "recipe: .*-1"),

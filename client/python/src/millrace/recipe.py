@@ -122,7 +122,8 @@ class Recipe(Checked):
         views: see ``of_views``; empty: one image. What concerns all views (normalise, range, dtype, layout, channels, ignore_orientation,
             centre_rounding, indices) is this recipe's, and is put into them; everything else is theirs, and unset here.
         pad: what is added around what the resize has made; None: nothing.
-        random_filters: one of these, drawn for each sample, in the place of ``filter``; at most 8, any iterable, kept as a tuple.
+        random_filters: one of these, drawn for each sample, in the place of ``filter``, which is then unset; at most 8, any iterable,
+            kept as a tuple.
         indices: of PNG files with a palette the indices in it, not its colours; of grey ones the grey: masks. Any other file is an error
             of its sample. Needs ``channels`` grey and ``filter`` nearest.
 
@@ -175,6 +176,8 @@ class Recipe(Checked):
         self._be("random_filters", tuple(self.random_filters))
         for each in self.random_filters:
             check_choice("Recipe.random_filters", each, _CHOICES["filter"])
+        if self.random_filters and self.filter != "bilinear":
+            raise InvalidRequest("Recipe.filter: with random_filters one of those is drawn for each sample; leave it unset")
         if self.views != ():
             self._take_views(_recipes_of([self.views], "Recipe.views"))
 
