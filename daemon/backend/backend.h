@@ -56,9 +56,9 @@ struct SampleOutcome {
   // The job had had its turn (DecodeJob::turn), or the device is set up for others by now: nothing else is said, and it
   // comes again, can_make() first.
   bool not_begun = false;
-  std::chrono::microseconds queued{0};
-  std::chrono::microseconds decode{0};
-  std::chrono::microseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
+  std::chrono::nanoseconds queued{0};
+  std::chrono::nanoseconds decode{0};     // of the lane, all but `transform`
+  std::chrono::nanoseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
 };
 
 struct DecodeJob {

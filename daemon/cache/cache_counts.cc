@@ -60,13 +60,15 @@ void CacheCounts::pending(KeptKind kind, std::int64_t more) {
   if (kind == KeptKind::kIndex) counters_.add(MetricId::index_disk_pending, static_cast<std::uint64_t>(more));
 }
 
-void CacheCounts::making(KeptKind kind, std::chrono::microseconds took, bool made) {
+void CacheCounts::making(KeptKind kind, std::chrono::nanoseconds took, bool made) {
   if (made) counters_.add(MetricId::cache_made, label(MetricId::cache_made, kind));
-  counters_.add(MetricId::cache_making, label(MetricId::cache_making, kind), static_cast<std::uint64_t>(took.count()));
+  const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(took);
+  counters_.add(MetricId::cache_making, label(MetricId::cache_making, kind), static_cast<std::uint64_t>(whole.count()));
 }
 
 void CacheCounts::made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes,
-                       std::chrono::microseconds took) {
+                       std::chrono::nanoseconds took_exactly) {
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(took_exactly);
   if (kind == nullptr) {
     counters_.add(MetricId::cache_first_touches);
     return first_touches_.add(info, bytes, took);

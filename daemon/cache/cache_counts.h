@@ -28,11 +28,11 @@ class CacheCounts {
   void pending(KeptKind kind, std::int64_t more);
   void dropped_from_disk(std::uint64_t entries) { counters_.add(MetricId::cache_disk_evictions, entries); }
   // `made`: whether it could be made; the time counts in any case.
-  void making(KeptKind kind, std::chrono::microseconds took, bool made = true);
+  void making(KeptKind kind, std::chrono::nanoseconds took, bool made = true);
 
   // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
   // save is what first touches of such files would have taken, less what they took themselves.
-  void made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes, std::chrono::microseconds took);
+  void made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes, std::chrono::nanoseconds took);
   // An image was made of a form that was made just before, of its file alone or with a seek index. It saved nothing, and
   // what it took, making() included, says nothing of what first touches take.
   void made_of_new_form(bool by_index);

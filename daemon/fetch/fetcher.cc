@@ -33,8 +33,8 @@ Fetched not_begun(const FetchItem& item) {
       .index = item.index, .image = Error{Code::kExhausted, "no room in this task"}, .end = FetchEnd::kNotBegun};
 }
 
-std::chrono::microseconds microseconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+std::chrono::nanoseconds time_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::steady_clock::now() - begin;
 }
 
 // Few bytes that came with the request, and are looked at quickly.
@@ -122,8 +122,8 @@ class FileFetcher : public Fetcher {
     std::vector<Fetched> fetched;
     fetched.reserve(task.items.size());
     Bytes read{0};  // good or bad
-    std::chrono::microseconds took{0};
-    std::chrono::microseconds each_opened{0};
+    std::chrono::nanoseconds took{0};
+    std::chrono::nanoseconds each_opened{0};
     std::vector<std::optional<OpenedAhead>> ahead = open_ahead(task, each_opened);
     ahead.resize(task.items.size());
     for (std::size_t i = 0; i < task.items.size(); ++i) {
@@ -143,14 +143,14 @@ class FileFetcher : public Fetcher {
 
   // A task of more items, which no portion is, opens them one by one, so that few descriptors are held. `each`: what it
   // took, by items.
-  std::vector<std::optional<OpenedAhead>> open_ahead(const FetchTask& task, std::chrono::microseconds& each) {
+  std::vector<std::optional<OpenedAhead>> open_ahead(const FetchTask& task, std::chrono::nanoseconds& each) {
     if (task.items.size() < 2 || task.items.size() > kMostOpenedAhead || stopped(task.stop)) return {};
     std::vector<const SampleSource*> sources;
     for (const FetchItem& item : task.items) sources.push_back(item.source);
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::optional<OpenedAhead>> ahead = reader_.open_ahead(sources, *task.caller);
-    each = microseconds_since(begin) / task.items.size();
-    counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>((each * task.items.size()).count()));
+    each = time_since(begin) / task.items.size();
+    counters_.add(MetricId::fetch_time, each * task.items.size());
     return ahead;
   }
 
@@ -172,8 +172,8 @@ class FileFetcher : public Fetcher {
     }
     if (host_lacks(fetched)) fetched.end = FetchEnd::kHostLacks;
     fetched.root_missing = !fetched.image && lacks_root(*item.source, fetched.image.error());
-    fetched.time = microseconds_since(begin);
-    counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
+    fetched.time = time_since(begin);
+    counters_.add(MetricId::fetch_time, fetched.time);
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());
     if (fetched.image && task.keep == FetchedBytes::kHeaderOnly && fetched.image->bytes.size() > 0) {
       fetched.image->bytes = EncodedBytes();

@@ -46,7 +46,7 @@ enum class FetchEnd : std::uint8_t {
 struct Fetched {
   std::uint32_t index = 0;
   Result<EncodedImage> image;
-  std::chrono::microseconds time{0};
+  std::chrono::nanoseconds time{0};
   FetchEnd end = FetchEnd::kRead;
   bool root_missing = false;  // it lies beneath a root that is not there, or, of a dataset, no more; says `image`
 };

@@ -184,7 +184,12 @@ class Counters {
   LabelValue value_of(MetricId id, std::string_view value) { return labelled(id).value_of(value); }
   void add(MetricId id, std::string_view value) { add(id, value_of(id, value)); }
 
-  void add(HistogramId id, std::chrono::microseconds took) { histograms_[static_cast<std::size_t>(id)].add(took); }
+  // Of a counter of seconds.
+  void add(MetricId id, std::chrono::nanoseconds took) { add(id, static_cast<std::uint64_t>(whole(took).count())); }
+
+  void add(HistogramId id, std::chrono::nanoseconds took) {
+    histograms_[static_cast<std::size_t>(id)].add(whole(took));
+  }
 
   std::int64_t stored(MetricId id) const {
     return cells_[static_cast<std::size_t>(id)].load(std::memory_order_relaxed);
@@ -198,6 +203,9 @@ class Counters {
   const Histogram& histogram(HistogramId id) const { return histograms_[static_cast<std::size_t>(id)]; }
 
  private:
+  static std::chrono::microseconds whole(std::chrono::nanoseconds took) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(took);
+  }
   Labelled& labelled(MetricId id) { return labelled_[static_cast<std::size_t>(label_of(id))]; }
   std::atomic<std::int64_t>& cell(MetricId id) { return cells_[static_cast<std::size_t>(id)]; }
 

@@ -182,7 +182,7 @@ void Batch::put_back_unread(std::uint32_t index) {
   unread_again_.push_back(index);
 }
 
-void Batch::note_reading(std::uint32_t index, std::chrono::microseconds took) {
+void Batch::note_reading(std::uint32_t index, std::chrono::nanoseconds took) {
   samples_[index].fetch += took;
 }
 

@@ -63,7 +63,7 @@ struct SampleRun {
   Bytes bytes;                     // of the pixels there, once its size is known
   std::optional<SourceInfo> source;
   SampleGeometry geometry;
-  std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
+  std::chrono::nanoseconds fetch{0}, queued{0}, decode{0}, transform{0};
   Charge encoded;          // while its encoded bytes are held
   bool from_file = false;  // it is read again, for what was kept of it is no use
   // Why it is bad; or what the backend said that gave it back, in case nobody else takes it.
@@ -140,7 +140,7 @@ class Batch {
   // Reading. unread -> reading: at most so many, in the order in which they are wanted.
   std::vector<std::uint32_t> take_unread(std::uint32_t most);
   void put_back_unread(std::uint32_t index);  // reading -> unread: they were not read
-  void note_reading(std::uint32_t index, std::chrono::microseconds took);
+  void note_reading(std::uint32_t index, std::chrono::nanoseconds took);
   // Its header is known: draws its boxes and, where the layout can, gives it its place; of one that is read again, looks
   // that its header says the same. An error is the sample's.
   Result<void> lay_out(std::uint32_t index, const SourceInfo& source);

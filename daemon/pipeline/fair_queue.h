@@ -85,6 +85,9 @@ class FairQueue {
     return charge(owner, priority, cost, shares_->weight_of(owner.user));
   }
 
+  // Something that is none of its items costs so much, of whatever his sessions have.
+  void charge(UserId user, std::uint64_t cost) { users_.charge(user, divided(cost, shares_->weight_of(user))); }
+
   // What was charged so did cost `actual`. The weight is that of the charge: his may be another by now, or none.
   void correct(Owner owner, Priority priority, const TurnCharge& charged, std::uint64_t actual) {
     if (actual > charged.cost) {

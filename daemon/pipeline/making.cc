@@ -26,9 +26,10 @@ std::vector<Placeable> placeable(const std::vector<NamedBackend>& backends) {
 }  // namespace
 
 Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger,
-               const UserShares& shares, SlowImages& slow, Counters& counters, Next& next)
+               const UserShares& shares, ControlTime& time, SlowImages& slow, Counters& counters, Next& next)
     : control_(control),
       shares_(shares),
+      time_(time),
       slow_(slow),
       counters_(counters),
       next_(next),
@@ -103,9 +104,11 @@ void Making::feed(std::size_t index) {
            has_lane_for(run, batch.owner().user, batch.ready[index].costliest());
   };
   while (placer_.lost(index) || run.jobs.size() < run.appetite.jobs) {  // a lost one keeps nothing waiting
+    charge_control_time();
     std::optional<InFlight> next = run.ready.take(may);
     if (!next) return;
     const BatchPtr batch = next->batch();
+    const auto working = time_.work_for(batch->owner().user);
     ReadySamples& ready = batch->ready[index];
     if (batch->running()) shed_if_late(run, batch, ready);
     if (!batch->running() || placer_.lost(index)) {
@@ -119,6 +122,12 @@ void Making::feed(std::size_t index) {
     if (!ready.empty()) run.ready.put_back(batch->owner(), batch->request().priority, *std::move(next));
     if (!taken) return;
   }
+}
+
+void Making::charge_control_time() {
+  time_.take(ControlTime::Stage::kMaking, [&](UserId user, std::uint64_t nanoseconds) {
+    for (BackendRun& run : backends_) run.ready.charge(user, nanoseconds);
+  });
 }
 
 // REQUIRES: the caller has an InFlight of it. Half of what is expected is taken for the least: better late than wrongly
@@ -252,6 +261,7 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
     charge_what_it_took(run, out, outcomes);
     return out.batch.batch();
   }();
+  const auto working = time_.work_for(batch->owner().user);
   std::vector<SampleTask> again;
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
   if (!again.empty()) add(batch, std::move(again));
@@ -292,9 +302,9 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
   batch.session().parts.work->lanes += outcome.decode + outcome.transform;
-  counters_.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
-  counters_.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
-  counters_.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
+  counters_.add(MetricId::queue_time, outcome.queued);
+  counters_.add(MetricId::decode_time, outcome.decode);
+  counters_.add(MetricId::transform_time, outcome.transform);
   if (outcome.not_begun) return batch.give_up(task.index, Error{Code::kCancelled, "stopped"});
   if (!outcome.error) {
     counters_.add(HistogramId::decode_latency, outcome.decode);

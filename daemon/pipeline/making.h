@@ -26,6 +26,7 @@
 #include "daemon/admit/ledger.h"
 #include "daemon/backend/backend.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/control_time.h"
 #include "daemon/pipeline/fair_queue.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/large_pictures.h"
@@ -51,7 +52,7 @@ class Making {
 
   // `ledger`: of the sessions' accounts, to which large pictures are charged. Everything outlives it.
   Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger,
-         const UserShares& shares, SlowImages& slow, Counters& counters, Next& next);
+         const UserShares& shares, ControlTime& time, SlowImages& slow, Counters& counters, Next& next);
   ~Making();  // shuts the backends down
 
   const Placer& placer() const { return placer_; }
@@ -100,6 +101,7 @@ class Making {
   };
 
   void feed(std::size_t index);
+  void charge_control_time();
   void shed_if_late(BackendRun& run, const BatchPtr& batch, const ReadySamples& ready);
   const CostRatio& ratio_of(const BackendRun& run, UserId user) const;
   bool has_lane_for(const BackendRun& run, UserId user, std::uint64_t expected) const;
@@ -117,6 +119,7 @@ class Making {
 
   boost::asio::io_context& control_;
   const UserShares& shares_;
+  ControlTime& time_;
   SlowImages& slow_;
   Counters& counters_;
   Next& next_;

@@ -45,11 +45,12 @@ class Pipeline::Stages final : private Waiting::Next,
         options(std::move(wanted)),
         names(names_of(backends)),
         shares(options.weights),
+        time(shares, options.control_clock),
         slow(options.slow),
         planner(control, shares, options.uses ? EpochPlanner::Positions::kWanted : EpochPlanner::Positions::kNo),
-        settling(control, names, counters, *this),
-        making(control, std::move(backends), ledger, shares, slow, counters, *this),
-        reading(control, fetcher, ledger, shares, slow, counters,
+        settling(control, names, time, counters, *this),
+        making(control, std::move(backends), ledger, shares, time, slow, counters, *this),
+        reading(control, fetcher, ledger, shares, time, slow, counters,
                 {.host_patience = options.host_patience,
                  .max_side = options.limits.sample.side,
                  .cache_seed = options.cache_seed,
@@ -74,6 +75,7 @@ class Pipeline::Stages final : private Waiting::Next,
   std::chrono::milliseconds longest_image_limit{options.limits.sample.time};  // a job may have begun under an older one
   const std::vector<std::string> names;                                       // of the backends
   UserShares shares;
+  ControlTime time;
   SlowImages slow;
   EpochPlanner planner;
   Settling settling;  // outlives those that hold batches
@@ -134,6 +136,7 @@ void Pipeline::Stages::ended(const BatchPtr& batch) {
 void Pipeline::Stages::epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned) {
   SessionRun* run = find(id);
   if (run == nullptr) return;
+  const auto working = time.work_for(run->session->owner().user);
   const EpochStreamId stream = request.id;
   const std::optional<EpochOrderSpec> next =
       run->waiting.planned(std::move(request), std::move(planned.order), std::move(planned.positions));
@@ -260,6 +263,7 @@ void Pipeline::close_session(SessionId id) {
   if (stages_->shares.left(caller)) return;
   stages_->making.left(caller->user());
   stages_->reading.left(caller->user());
+  stages_->time.left(caller->user());
 }
 
 void Pipeline::slots_changed(SessionId id) {
@@ -310,6 +314,10 @@ Pipeline::Stillness Pipeline::stillness() const {
 
 void Pipeline::set_weights(FairWeights weights) {
   stages_->shares.set_weights(std::move(weights));
+}
+
+ControlTime& Pipeline::control_time() {
+  return stages_->time;
 }
 
 std::vector<BackendInfo> Pipeline::backends() const {

@@ -29,6 +29,7 @@
 #include "daemon/model/fair_weights.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
+#include "daemon/pipeline/control_time.h"
 #include "daemon/pipeline/named_backend.h"
 #include "daemon/pipeline/session_parts.h"
 #include "proto/base/result.h"
@@ -49,6 +50,7 @@ class Pipeline {
     std::uint32_t slow_reads = ~0U;     // fetch threads that sessions which read slowly may have together
     DatasetUses* uses = nullptr;        // told of epochs; outlives it. Null: nobody wants to know
     FairWeights weights;                // until set_weights()
+    ControlTime::Now control_clock = &ControlTime::Clock::now;  // for tests
   };
 
   // `ledger`: of the sessions' accounts. Of encoded bytes and memory for decoding full is a state: reading pauses, large
@@ -85,6 +87,9 @@ class Pipeline {
   // Forgets the session: what has not begun does not begin, nothing reaches its sink any more. Its memory is let go
   // when the last lane that writes to it is done.
   void close_session(SessionId session);
+
+  // In which everybody says for whom he works on the control thread; outlives every session.
+  ControlTime& control_time();
 
   // The users' weights from here on, for sessions that are open and those that come.
   void set_weights(FairWeights weights);

@@ -76,11 +76,12 @@ bool has_unread(const Batch& batch) {
 }  // namespace
 
 Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, const UserShares& shares,
-                 SlowImages& slow, Counters& counters, const Options& options, Next& next)
+                 ControlTime& time, SlowImages& slow, Counters& counters, const Options& options, Next& next)
     : control_(control),
       fetcher_(fetcher),
       ledger_(ledger),
       shares_(shares),
+      time_(time),
       slow_(slow),
       counters_(counters),
       options_(options),
@@ -106,8 +107,11 @@ void Reading::put_back(const BatchPtr& batch) {
 
 void Reading::feed() {
   while (tasks_.size() < kFetchTasks) {
+    time_.take(ControlTime::Stage::kReading,
+               [&](UserId user, std::uint64_t nanoseconds) { batches_.charge(user, nanoseconds); });
     const std::optional<BatchPtr> next = take_next();
     if (!next) return;
+    const auto working = time_.work_for((*next)->owner().user);
     const bool given = give(*next);
     if (has_unread(**next)) put_back(*next);
     if (!given) return;
@@ -237,6 +241,7 @@ void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
     charge_what_it_took(out, items);
     return out.batch.batch();
   }();
+  const auto working = time_.work_for(batch->owner().user);
   if (batch->running()) take_all(batch, std::move(items));
   next_.came_back(batch);
   feed();

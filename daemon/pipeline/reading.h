@@ -6,7 +6,7 @@
 //                    └── pause ◀── the daemon lacks descriptors or memory; too long: Next::fail()
 //
 // Time of the fetch threads is shared (fair_queue.h): a task is charged as expected when it is given, and what it took is
-// known when it comes back. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing
+// known when it comes back. What the control thread has done for a user meanwhile (control_time.h) is charged with it. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing
 // is read but headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the
 // fetcher's threads, and one user's not more than half of these where others have sessions: they delay nobody else.
 // Thread-bound(control).
@@ -23,6 +23,7 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/control_time.h"
 #include "daemon/pipeline/fair_queue.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/slow_images.h"
@@ -52,7 +53,7 @@ class Reading {
 
   // `ledger`: of the sessions' accounts, to which encoded bytes are charged. Everything outlives it.
   Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, const UserShares& shares,
-          SlowImages& slow, Counters& counters, const Options& options, Next& next);
+          ControlTime& time, SlowImages& slow, Counters& counters, const Options& options, Next& next);
 
   void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
   // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
@@ -95,6 +96,7 @@ class Reading {
   Fetcher& fetcher_;
   const Ledger& ledger_;
   const UserShares& shares_;
+  ControlTime& time_;
   SlowImages& slow_;
   Counters& counters_;
   Options options_;

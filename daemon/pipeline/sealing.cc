@@ -1,5 +1,6 @@
 #include "daemon/pipeline/sealing.h"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -7,6 +8,10 @@
 
 namespace millrace {
 namespace {
+
+std::uint32_t microseconds(std::chrono::nanoseconds took) {
+  return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+}
 
 void write_record(const Batch& batch, std::uint32_t position, std::span<const std::string> backends,
                   shm::SampleRecord& record) {
@@ -36,10 +41,10 @@ void write_record(const Batch& batch, std::uint32_t position, std::span<const st
   record.resized_height = geometry.resized.height;
   record.window_left = geometry.shown().left;
   record.window_top = geometry.shown().top;
-  record.fetch_us = static_cast<std::uint32_t>(sample.fetch.count());
-  record.queue_us = static_cast<std::uint32_t>(sample.queued.count());
-  record.decode_us = static_cast<std::uint32_t>(sample.decode.count());
-  record.transform_us = static_cast<std::uint32_t>(sample.transform.count());
+  record.fetch_us = microseconds(sample.fetch);
+  record.queue_us = microseconds(sample.queued);
+  record.decode_us = microseconds(sample.decode);
+  record.transform_us = microseconds(sample.transform);
   record.status = asked.bad() ? static_cast<std::uint16_t>(asked.error->code) : std::uint16_t{0};
   record.flags = static_cast<std::uint8_t>(sample.flags | (geometry.flip ? shm::kFlipped : 0) |
                                            (substituted ? shm::kSubstituted : 0));

@@ -20,8 +20,8 @@ namespace millrace {
 
 // What has been done for a session so far, for whoever keeps accounts.
 struct SessionWork {
-  std::chrono::microseconds lanes{0};  // decoding and transforming
-  Bytes encoded;                       // read
+  std::chrono::nanoseconds lanes{0};  // decoding and transforming
+  Bytes encoded;                      // read
 };
 
 // `slots` and `sink` outlive the session in the pipeline.

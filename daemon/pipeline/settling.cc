@@ -64,6 +64,7 @@ Result<MendedSlot> Settling::mended(const Batch& batch) const {
 void Settling::settled(std::uint32_t number, const Result<void>& result) {
   const BatchPtr batch = settling_.take(number).batch();
   if (batch->phase() != Batch::Phase::kMending) return;  // failed meanwhile
+  const auto working = time_.work_for(batch->owner().user);
   if (!result) return fail(batch, result.error());
   complete(batch);
 }

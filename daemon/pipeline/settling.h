@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/control_time.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/mend.h"
 
@@ -30,8 +31,9 @@ class Settling : public Batch::Owner {
   };
 
   // `backends`: their names, by number. Everything outlives it.
-  Settling(boost::asio::io_context& control, std::span<const std::string> backends, Counters& counters, Next& next)
-      : control_(control), backends_(backends), counters_(counters), next_(next) {}
+  Settling(boost::asio::io_context& control, std::span<const std::string> backends, ControlTime& time,
+           Counters& counters, Next& next)
+      : control_(control), backends_(backends), time_(time), counters_(counters), next_(next) {}
 
   // After every change: does the batch end now?
   void settle(const BatchPtr& batch);
@@ -51,6 +53,7 @@ class Settling : public Batch::Owner {
 
   boost::asio::io_context& control_;
   const std::span<const std::string> backends_;
+  ControlTime& time_;
   Counters& counters_;
   Next& next_;
   GivenOut<InFlight> settling_;  // at their arenas

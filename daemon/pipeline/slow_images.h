@@ -17,12 +17,12 @@ class SlowImages {
 
   void tell_over(std::chrono::milliseconds slow) { slow_ = slow; }
 
-  void note(const Batch& batch, std::uint32_t index, std::string_view verb, std::chrono::microseconds took) {
+  void note(const Batch& batch, std::uint32_t index, std::string_view verb, std::chrono::nanoseconds took) {
     if (slow_.count() != 0 && took > slow_) tell(batch, index, verb, took);
   }
 
  private:
-  void tell(const Batch& batch, std::uint32_t index, std::string_view verb, std::chrono::microseconds took);
+  void tell(const Batch& batch, std::uint32_t index, std::string_view verb, std::chrono::nanoseconds took);
 
   std::chrono::milliseconds slow_;
   SeldomLine line_;

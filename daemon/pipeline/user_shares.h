@@ -32,6 +32,7 @@ class UserShares {
     User& user = found->second;
     user.sessions.erase(std::find(user.sessions.begin(), user.sessions.end(), caller));
     if (!user.sessions.empty()) return weigh(user), true;
+    all_weights_ -= user.weight;
     users_.erase(found);
     return false;
   }
@@ -47,6 +48,8 @@ class UserShares {
     const auto found = users_.find(id);
     return found == users_.end() ? 1 : found->second.weight;
   }
+  // His weight by all users' that have sessions. REQUIRES: is_here().
+  double part_of(UserId id) const { return static_cast<double>(weight_of(id)) / static_cast<double>(all_weights_); }
   bool is_here(UserId id) const { return users_.contains(id); }
   // Whether somebody else has a session, and so may want something at any moment.
   bool has_others(UserId id) const { return users_.size() > (is_here(id) ? 1U : 0U); }
@@ -54,16 +57,19 @@ class UserShares {
  private:
   struct User {
     std::vector<std::shared_ptr<const Caller>> sessions;  // shared with them: weights may change while they are open
-    std::uint32_t weight = 1;
+    std::uint32_t weight = 0;                             // before the first
   };
 
-  void weigh(User& user) const {
+  void weigh(User& user) {
+    all_weights_ -= user.weight;
     user.weight = 1;
     for (const auto& caller : user.sessions) user.weight = std::max(user.weight, weights_.of(*caller));
+    all_weights_ += user.weight;
   }
 
   FairWeights weights_;
   std::unordered_map<UserId, User> users_;
+  std::uint64_t all_weights_ = 0;
 };
 
 }  // namespace millrace

@@ -99,7 +99,16 @@ void GrpcStream::handle(ClientRequest request, Charge room) {
   } else {
     attach(request);
   }
-  if (!status_) read();
+  if (!status_) read_on();
+}
+
+// A user who has had more than his part of a busy control thread is read again when he has not.
+void GrpcStream::read_on() {
+  if (!session_ || !around_.sessions.must_wait(*session_)) return read();
+  patience_.expires_after(ControlTime::kAskAgain);
+  patience_.async_wait([this](boost::system::error_code cancelled) {
+    if (!cancelled && !status_) read_on();
+  });
 }
 
 void GrpcStream::attach(const ClientRequest& request) {

@@ -67,6 +67,7 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   void handle(ClientRequest request, Charge room);
   void attach(const ClientRequest& request);
   void read();
+  void read_on();
   void read_ended();
   void write_attached();
   void written();

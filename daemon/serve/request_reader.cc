@@ -32,7 +32,7 @@ Error too_long(std::uint32_t length) {
 }  // namespace
 
 RequestReader::RequestReader(std::shared_ptr<ReplySocket> socket, Surroundings surroundings, Port& port)
-    : socket_(std::move(socket)), around_(std::move(surroundings)), port_(port) {}
+    : socket_(std::move(socket)), around_(std::move(surroundings)), port_(port), later_(around_.control) {}
 
 void RequestReader::start() {
   tidy();
@@ -47,6 +47,7 @@ void RequestReader::wait() {
 }
 
 void RequestReader::read() {
+  const auto working = around_.time.work_for(around_.user);
   if (receive()) take_frames();
 }
 
@@ -111,6 +112,8 @@ void RequestReader::move_to(std::byte* begin) {
 }
 
 void RequestReader::take_frames() {
+  if (around_.time.must_wait(around_.user)) return take_frames_later();
+  const auto working = around_.time.work_for(around_.user);
   std::size_t looked_at = 0;
   for (int taken = 0; !stopped_ && has_frame(); ++taken) {
     if (taken == kFramesAtOnce || looked_at > kLookedAtAtOnce) {
@@ -127,6 +130,13 @@ void RequestReader::take_frames() {
   if (stopped_ || !make_room()) return;
   tidy();
   wait();
+}
+
+void RequestReader::take_frames_later() {
+  later_.expires_after(ControlTime::kAskAgain);
+  later_.async_wait([weak = weak_from_this()](boost::system::error_code cancelled) {
+    if (const auto self = weak.lock(); self && !cancelled && !self->stopped_) self->take_frames();
+  });
 }
 
 void RequestReader::take(std::uint32_t length) {
@@ -152,11 +162,15 @@ void RequestReader::take_elsewhere(std::uint32_t length) {
   boost::asio::post(around_.parsing, [weak = weak_from_this(), &control = around_.control, limits = around_.limits,
                                       datasets = around_.datasets, account = around_.account, room = std::move(room_),
                                       whole = std::move(whole), content, length]() mutable {
+    const auto begun = ControlTime::Clock::now();
     v1::ClientMessage message;
     std::optional<TakenIn> taken = take_in({whole.get() + content, length}, message, limits, *datasets, account.get());
-    boost::asio::post(control, [weak = std::move(weak), taken = std::move(taken)]() mutable {
+    const std::chrono::nanoseconds took = ControlTime::Clock::now() - begun;
+    boost::asio::post(control, [weak = std::move(weak), taken = std::move(taken), took]() mutable {
       const auto self = weak.lock();
       if (!self || self->stopped_) return;
+      const auto working = self->around_.time.work_for(self->around_.user);
+      self->around_.time.add(self->around_.user, took);
       if (!taken) return self->give_up(no_message());
       self->port_.requested(std::move(taken->request), std::move(taken->room));
       self->take_frames();

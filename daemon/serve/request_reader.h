@@ -6,10 +6,13 @@
 //      ▲              then everybody else's turn               └─ one with much in it ─▶ parsing thread ─▶ the same
 //      └───────────────────────────────────────────────────────────────────────────────────┘
 //
+// A user who has had more than his part of a busy control thread is read again when he has not (control_time.h).
+//
 // Thread-bound(control). Held by a shared_ptr, because handlers hold it weakly.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
 #include <memory>
@@ -17,6 +20,7 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/limits.h"
+#include "daemon/pipeline/control_time.h"
 #include "daemon/serve/reply_socket.h"
 #include "daemon/serve/request_intake.h"
 #include "proto/base/bytes.h"
@@ -44,6 +48,8 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
     const Limits& limits;                          // in force; looked at for each message
     std::shared_ptr<const DatasetTable> datasets;  // the session's; shared with the parsing thread
     std::shared_ptr<Account> account;              // shared: see Ledger::account()
+    ControlTime& time;
+    UserId user{};  // whose session it is
   };
 
   // `surroundings` and `port` outlive it, but for what is under way on the parsing thread.
@@ -57,6 +63,7 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
   void read();
   bool receive();
   void take_frames();
+  void take_frames_later();
   std::optional<std::uint32_t> next_length() const;
   bool has_frame() const;
   bool make_room();
@@ -74,7 +81,8 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
   std::size_t begin_ = 0, end_ = 0;      // of what is not taken yet
   Charge room_;                          // for what bytes_ has beyond the usual
   v1::ClientMessage message_untrusted_;  // kept for its memory
-  bool ended_ = false;                   // the client says no more
+  boost::asio::steady_timer later_;
+  bool ended_ = false;  // the client says no more
   bool stopped_ = false;
 };
 

@@ -68,7 +68,9 @@ Result<void> Session::attach(StreamPort& stream) {
   replies_->on_lost([this](const Error& why) { cut_off(why); });
   publisher_.attach(*replies_);
   requests_ = std::make_shared<RequestReader>(
-      replies_, RequestReader::Surroundings{control_, parts_.parsing, limits_, datasets_, parts_.account},
+      replies_,
+      RequestReader::Surroundings{control_, parts_.parsing, limits_, datasets_, parts_.account,
+                                  pipeline_.control_time(), parts_.caller->user()},
       static_cast<RequestReader::Port&>(*this));
   requests_->start();
   tell_withdrawn();
@@ -278,7 +280,7 @@ std::string Session::summary() const {
   line.add("seconds", duration_cast<microseconds>(std::chrono::steady_clock::now() - opened_));
   line.add("batches", counts.batches).add("images", counts.samples).add("bad", counts.bad_samples);
   line.add("refused", refused_).add("tensor_bytes", counts.tensors.count).add("encoded_bytes", work_->encoded.count);
-  line.add("lane_seconds", work_->lanes).add("datasets", datasets_opened_);
+  line.add("lane_seconds", duration_cast<microseconds>(work_->lanes)).add("datasets", datasets_opened_);
   for (const std::string& folder : folders_) line.add("dataset", folder);
   return line.text();
 }

@@ -293,7 +293,15 @@ Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, Str
 }
 
 void SessionTable::handle(SessionId id, ClientRequest request, Charge room) {
-  if (Session* session = find(id)) session->handle(std::move(request), std::move(room));
+  Session* session = find(id);
+  if (session == nullptr) return;
+  const auto working = services_.pipeline.control_time().work_for(session->caller().user());
+  session->handle(std::move(request), std::move(room));
+}
+
+bool SessionTable::must_wait(SessionId id) {
+  const Session* session = find(id);
+  return session != nullptr && services_.pipeline.control_time().must_wait(session->caller().user());
 }
 
 void SessionTable::detach(SessionId id, StreamEnd end) {

@@ -75,6 +75,7 @@ class SessionTable final : public HandoffServer::Events {
   Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& stream);
   // `room`: what is kept of the request is charged with it. Nothing happens once the session is gone.
   void handle(SessionId id, ClientRequest request, Charge room = {});
+  bool must_wait(SessionId id);              // before its next request is read: see ControlTime
   void detach(SessionId id, StreamEnd end);  // likewise
   void stream_ends(SessionId id);            // likewise: its stream has its status
 

@@ -41,7 +41,9 @@ constexpr Group kGroups[] = {
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
     {"fair.error fair.victim.priority fair.victim.sessions fair.victim.giants fair.victim.sparse fair.victim.padded "
      "fair.victim.missing "
-     "fair.victim.links fair.victim.statistics fair.victim.cancelled latency.busy",
+     "fair.victim.links fair.victim.tiny fair.victim.refused fair.victim.cancels fair.victim.stream "
+     "fair.victim.statistics "
+     "fair.victim.cancelled latency.busy",
      run_neighbours},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
     {"open.caller", run_opener, Needs::kNothing},

@@ -136,6 +136,8 @@ std::vector<Attack> attacks(const std::string& folder, const std::vector<std::st
     fs::create_symlink(".way/d/d/d/d/d/d/d/d/d/d/d/d/../../../../../../../../../../../../../." + std::to_string(i - 1),
                        links + "/." + std::to_string(i));
   for (int i = 0; i < 2'000; ++i) fs::create_symlink(".35", links + "/" + std::to_string(i) + ".jpg");
+  const std::string tiny = folder + "/tiny.png";
+  write_file(tiny, make_png({.pixels = make_pixels(32, 32, 3, 1)}));
   return {{"priority", {"work", with({"priority=high", "slots=4", "batch=32"}, photographs)}},
           {"sessions", {"work", with({"sessions=16", "slots=4", "batch=32"}, photographs)}},
           {"giants", {"work", with({"side=5000", "lanczos=1", "batch=2", "sessions=4", "slots=1"}, photographs)}},
@@ -143,6 +145,10 @@ std::vector<Attack> attacks(const std::string& folder, const std::vector<std::st
           {"padded", {"work", with({"batch=16"}, padded)}},
           {"missing", {"work", {"packed=1", "batch=30000", "slot_mib=8", "slots=2", folder + "/missing*"}}},
           {"links", {"list_again", {links}}},
+          {"tiny", {"work", {"inline=1", "batch=256", "side=32", "sessions=4", "slots=8", tiny}}},
+          {"refused", {"work", {"packed=1", "batch=60000", "slot_mib=8", "slots=4", "/n"}}},
+          {"cancels", {"send_cancels", {}}},
+          {"stream", {"send_cancels", {"by=stream"}}},
           {"statistics", {"ask_statistics", {}}},
           {"cancelled", {"cancel_calls", {}, "begins"}}};
 }

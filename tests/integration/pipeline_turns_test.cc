@@ -56,7 +56,8 @@ struct TwoUsers {
       : own_(std::move(own)), others_(std::move(others)) {
     auto holding = std::make_unique<HoldingBackend>(depth, lanes);
     backend = holding.get();
-    PipelineSetup setup{.weights = std::move(weights)};
+    PipelineSetup setup{.weights = std::move(weights),
+                        .control_clock = [] { return ControlTime::Clock::time_point{}; }};
     setup.backend = std::move(holding);
     fixture.emplace(std::move(setup));
     fixture->open_another(SessionId{2}, kOther, sink);

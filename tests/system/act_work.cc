@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "millrace/client.h"
+#include "tests/support/image_folder.h"
 #include "tests/system/acts.h"
 #include "tests/system/need.h"
 
@@ -31,10 +32,18 @@ Priority priority_of(const std::string& name) {
   return name == "low" ? Priority::kLow : Priority::kNormal;
 }
 
-// `count` samples, the paths over and over; a path that ends with '*' stands for files that are not there.
-BatchRequest request_of(const std::vector<std::string>& paths, std::uint32_t count, Priority priority) {
+using Contents = std::vector<std::vector<std::byte>>;
+
+// `count` samples, the paths over and over, or `contents` where there are some; a path that ends with '*' stands for
+// files that are not there.
+BatchRequest request_of(const std::vector<std::string>& paths, const Contents& contents, std::uint32_t count,
+                        Priority priority) {
   BatchRequest request{.on_error = OnError::kSkip, .priority = priority};
   for (std::uint32_t i = 0; i < count; ++i) {
+    if (!contents.empty()) {
+      request.samples.push_back({.source = Encoded{contents[i % contents.size()]}});
+      continue;
+    }
     std::string path = paths[i % paths.size()];
     if (path.back() == '*') path.replace(path.size() - 1, 1, std::to_string(i));
     request.samples.push_back({.source = Path{std::move(path)}});
@@ -72,7 +81,11 @@ int act_work(const std::string& socket, Arguments arguments) {
   if (number_of(arguments, "lanczos", 0) != 0) recipe.filter = Filter::kLanczos;
   if (number_of(arguments, "packed", 0) != 0) recipe = Recipe{.packing = Packing::kPacked};
   const Bytes slot = 1_MiB * number_of(arguments, "slot_mib", 0);
-  const BatchRequest request = request_of(paths_of(arguments), batch, priority_of(option(arguments, "priority")));
+  const std::vector<std::string> paths = paths_of(arguments);
+  Contents contents;
+  if (number_of(arguments, "inline", 0) != 0)
+    for (const std::string& path : paths) contents.push_back(read_file(path));
+  const BatchRequest request = request_of(paths, contents, batch, priority_of(option(arguments, "priority")));
   Client client = need(Client::connect(socket));
   Tally tally;
   std::vector<std::thread> sessions;

@@ -28,6 +28,7 @@ int act_die_with_work(const std::string& socket, Arguments arguments);
 // act_flood.cc
 int act_cancel_calls(const std::string& socket, Arguments arguments);
 int act_ask_statistics(const std::string& socket, Arguments arguments);
+int act_send_cancels(const std::string& socket, Arguments arguments);
 // act_frames.cc
 int act_send_frames(const std::string& socket, Arguments arguments);
 int act_send_halves(const std::string& socket, Arguments arguments);

@@ -27,14 +27,18 @@ constexpr Act kActs[] = {
     {"die_with_work", act_die_with_work,
      "FOLDER: submits many batches, says `submitted`, and kills itself on the next line of stdin"},
     {"work", act_work,
-     "PATH... [batch=16] [side=64] [lanczos=0] [packed=0] [slot_mib=0] [slots=2] [sessions=1] [priority=normal]: "
-     "batches of these files without end; says `done N` after each"},
+     "PATH... [batch=16] [side=64] [lanczos=0] [packed=0] [inline=0] [slot_mib=0] [slots=2] [sessions=1] "
+     "[priority=normal]: batches of these files, or of their bytes, without end; says `done N` after each"},
     {"list_again", act_list_again, "FOLDER: opens it as a dataset without end; says `done N` after each"},
     {"cancel_calls", act_cancel_calls,
      "[method=METHOD]: begins gRPC calls and cancels them, until it is turned away; says `cut off`, `begun N`, `turned "
      "away`"},
     {"ask_statistics", act_ask_statistics,
      ": asks for statistics without end, eight times at once; says `done` after each"},
+    {"send_cancels", act_send_cancels,
+     "[by=socket|stream]: cancels batches that are not there, without end, by the reply socket or the gRPC stream; "
+     "says `done` "
+     "after each 1,000"},
     {"send_frames", act_send_frames,
      "kind=KIND [connections=4]: sends HTTP/2 frames without end, until it is turned away; says `cut off`, `turned "
      "away`"},

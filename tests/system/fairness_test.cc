@@ -114,6 +114,25 @@ TEST_CASE("pictures that are resampled to giants leave a lane to others", "[syst
   CHECK(had_meanwhile(steady, greedy, 8) >= (kSanitized ? 5 : 15));
 }
 
+TEST_CASE("samples that cost next to nothing leave another user his share", "[system]") {
+  if (skipped_without_root("samples of another user")) return;
+  const Mill mill;
+  const Process steady = mill.start("work", mill.with_paths({}), kSteady);
+  wait_until_done(steady, 5);
+  const std::string tiny = mill.folder / "tiny.png";
+  write_file(tiny, make_png({.pixels = make_pixels(1, 1, 3, 1)}));
+  std::vector<std::string> wants = {"inline=1", "batch=256", "side=1", "sessions=4", "slots=8", tiny};
+  SECTION("the same picture, again and again") {}
+  SECTION("files that may not be read") {
+    wants = {"packed=1", "batch=8000", "slot_mib=2", "slots=4", "/refused"};
+  }
+
+  const Process greedy = mill.start("work", wants, kGreedy);
+
+  constexpr std::uint64_t kTurns = kSanitized ? 20 : 200;
+  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / (kSanitized ? 8 : 4));
+}
+
 // A grey progressive JPEG of `side` x `side` whose many scans say of nearly all blocks at once that nothing changes there
 // (T.81, G.1.2.2: end-of-band runs): a few bytes each, and a whole picture's work.
 std::string many_scans(std::uint32_t side, int scans) {

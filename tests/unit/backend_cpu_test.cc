@@ -122,7 +122,9 @@ TEST_CASE("the backend says how it decodes, why, and where its lanes are", "[bac
   REQUIRE(info.detail == "scalar");
   REQUIRE(info.properties[0] == std::pair<std::string, std::string>("decoding", "scalar"));
   REQUIRE(info.properties[1] == std::pair<std::string, std::string>(
-                                    "decodes as", "any processor: this one has no row of its own for scalar"));
+                                    "decodes as",
+                                    "any processor, for nobody has measured this model with scalar: the pixels are the "
+                                    "same, and it may be slower than it could be"));
   REQUIRE(info.properties[2].first == "isolation");
   REQUIRE(info.properties[3] == std::pair<std::string, std::string>("placement", "not pinned"));
 }

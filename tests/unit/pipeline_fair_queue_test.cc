@@ -194,6 +194,21 @@ TEST_CASE("a user of weight 3 has three times as much as one of weight 1, whatev
   CHECK(light.turns == 1'000);
 }
 
+TEST_CASE("what a user costs beside his items is his, whichever session it was for", "[pipeline]") {
+  FairQueue<Busy*> queue(kAlike);
+  Busy cheap{kOne, 1}, usual{kTwo, 10};
+  push(queue, cheap), push(queue, usual);
+
+  for (int i = 0; i < 1'000; ++i) {
+    const std::uint64_t before = cheap.turns;
+    serve(queue, 1);
+    if (cheap.turns > before) queue.charge(kOne.user, 9);
+  }
+
+  CHECK(cheap.turns == 500);
+  CHECK(usual.turns == 500);
+}
+
 TEST_CASE("weights that change count from then on", "[pipeline]") {
   UserShares shares;
   shares.joined(caller(kOne.user));

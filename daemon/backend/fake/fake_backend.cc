@@ -120,7 +120,7 @@ FakeBackend::Made FakeBackend::make(Queued queued, ImageWorkspace& workspace) {
     SampleOutcome outcome{.index = task.index};
     const auto waited = Clock::now() - queued.since;
     outcome.error = make_sample(made.job, task, workspace, outcome);
-    outcome.queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
+    outcome.queued = waited;
     made.outcomes.push_back(std::move(outcome));
   }
   return made;

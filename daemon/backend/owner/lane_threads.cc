@@ -41,7 +41,7 @@ void LaneThreads::shutdown(const std::function<void()>& stop_device) {
 void LaneThreads::run(std::uint32_t lane) {
   while (std::optional<QueuedDecode> next = queue_.pop()) {
     DecodeJob job = std::move(next->job);
-    const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - next->since);
+    const auto waited = Clock::now() - next->since;
     std::vector<SampleOutcome> outcomes =
         work_off_(lane, job, limits_.now(), [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
     for (SampleOutcome& outcome : outcomes) outcome.queued = waited;

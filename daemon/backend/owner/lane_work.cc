@@ -33,7 +33,7 @@ void LaneWork::put_back(Indices tasks) {
 void LaneWork::note_time(Indices tasks, std::chrono::nanoseconds all) {
   const auto each = all / tasks.size();
   for (const std::size_t i : tasks) {
-    outcomes_[i].decode = std::chrono::duration_cast<std::chrono::microseconds>(each);
+    outcomes_[i].decode = each;
     if (each > limits_.time && !outcomes_[i].error)
       settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
   }

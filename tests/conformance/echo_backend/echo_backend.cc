@@ -104,8 +104,7 @@ bool EchoBackend::next(Queued& queued) {
 
 SampleOutcome EchoBackend::make(const Queued& queued, const SampleTask& task, Tools& tools) const {
   const Clock::time_point begun = Clock::now();
-  SampleOutcome outcome{.index = task.index,
-                        .queued = std::chrono::duration_cast<std::chrono::microseconds>(begun - queued.since)};
+  SampleOutcome outcome{.index = task.index, .queued = begun - queued.since};
   bool stopped = queued.job.stop && queued.job.stop->stopped();
   {
     MutexLock lock(mutex_);
@@ -115,7 +114,7 @@ SampleOutcome EchoBackend::make(const Queued& queued, const SampleTask& task, To
   if (!made) outcome.error = made.error();
   // It takes no kept forms.
   outcome.read_again = !made && !stopped && task.image.kept && task.image.bytes.size() == 0;
-  outcome.decode = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
+  outcome.decode = Clock::now() - begun;
   return outcome;
 }
 

@@ -13,8 +13,8 @@ namespace {
 // until it is handed over; a larger one is packed while it is.
 constexpr Bytes kMostUnmade = 8_MiB;
 
-std::chrono::microseconds since(Clock::time_point begun) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
+std::chrono::nanoseconds since(Clock::time_point begun) {
+  return Clock::now() - begun;
 }
 
 Result<void> copy_tensor(const SampleTask& task, const Recipe& recipe) {
@@ -92,7 +92,7 @@ SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, 
   EncodedImage& image = task.image;
   const Clock::time_point begun = Clock::now();
   const Packed packed = pack(image, use.key());
-  const std::chrono::microseconds packing = since(begun);
+  const std::chrono::nanoseconds packing = since(begun);
   if (packed.form) {
     image.kept = Kept{KeptKind::kPacked, packed.form};
   } else {

@@ -23,9 +23,7 @@ class SampledTime {
     sum_ += Clock::now() - begun;
     ++timed_;
   }
-  std::chrono::microseconds total() const {
-    return std::chrono::duration_cast<std::chrono::microseconds>(timed_ == 0 ? sum_ : sum_ * calls_ / timed_);
-  }
+  std::chrono::nanoseconds total() const { return timed_ == 0 ? sum_ : sum_ * calls_ / timed_; }
 
  private:
   Clock::duration sum_{};

@@ -22,7 +22,7 @@ struct FusedOutput {
 
 struct FusedOutcome {
   Result<void> made;
-  std::chrono::microseconds transform{};  // of the time, what resampling and storing took; estimated from samples
+  std::chrono::nanoseconds transform{};  // of the time, what resampling and storing took; estimated from samples
 };
 
 }  // namespace millrace

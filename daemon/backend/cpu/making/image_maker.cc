@@ -220,8 +220,8 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Output& to,
                                 {workspace.libraries(), workspace.planes(), arithmetic, workspace.decoded()});
 }
 
-std::chrono::microseconds time_since(Clock::time_point begun) {
-  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
+std::chrono::nanoseconds time_since(Clock::time_point begun) {
+  return Clock::now() - begun;
 }
 
 // The picture decoded, resampled and stored: everything but steps of augmentation and erasing.
@@ -236,7 +236,7 @@ Result<void> make_picture(const SampleTask& task, const Output& output, Clock::t
   if (by_us) {
     if (const auto fused = make_fused(task, output, deadline, workspace, fidelity, packed)) {
       outcome.transform = fused->transform;
-      outcome.decode = std::max(time_since(begun) - fused->transform, std::chrono::microseconds{0});
+      outcome.decode = std::max(time_since(begun) - fused->transform, std::chrono::nanoseconds{0});
       workspace.trim(0);
       return fused->made;
     }

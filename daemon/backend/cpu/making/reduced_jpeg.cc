@@ -64,7 +64,7 @@ std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request,
   const std::ptrdiff_t offset = reduced.box.top * part->stride + std::ptrdiff_t{reduced.box.left} * part->channels;
   const bool complete = tools.planes.run(
       job, {part->data - offset, columns.count, rows.count, part->channels, part->stride}, kernels::row_sink(store));
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded);
+  const auto took = Clock::now() - decoded;
   return complete ? FusedOutcome{{}, took} : FusedOutcome{deadline_error(), took};
 }
 
