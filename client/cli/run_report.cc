@@ -94,9 +94,8 @@ void RunReport::print_text(std::chrono::duration<double> elapsed) const {
                 mean_ms(fetch_), mean_ms(queue_), mean_ms(decode_), mean_ms(transform_));
   if (const std::string cache = cache_text(); !cache.empty()) std::printf("%s\n", cache.c_str());
   if (epochs_.size() > 1 && epochs_.front().elapsed < kMeasures)
-    std::printf(
-        "epochs this short measure little: the first took %.2f s, opening the session included; use a larger folder\n",
-        epochs_.front().elapsed.count());
+    std::printf("epochs this short measure little: the first took %.2f s; use a larger folder\n",
+                epochs_.front().elapsed.count());
 }
 
 void RunReport::print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const {

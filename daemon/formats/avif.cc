@@ -52,8 +52,8 @@ Result<ImageHeader> read_avif_header(ByteReader bytes_untrusted, Metadata metada
       read_heif_picture(bytes_untrusted, metadata == Metadata::kRead ? HeifMetadata::kRead : HeifMetadata::kSkip);
   if (!picture && picture.error().code == Code::kUnsupported) return not_decoded(picture.error().message);
   if (!picture) return Error{picture.error().code, "a broken AVIF: " + picture.error().message};
-  // libavif before version 1 puts them together by their numbers, and wants the length of every box.
-  if (!picture->parts_ascend)
+  // libavif before version 1 puts them together by their numbers, and wants the length of this box.
+  if (!heif_parts_ascend(bytes_untrusted))
     return not_decoded(
         "the parts of its grid do not ascend in the grid's order, are not as many as it says, or belong "
         "to something else as well");

@@ -76,8 +76,11 @@ class Named {
   Named(ByteReader box, unsigned id_bytes) : box_(box), id_bytes_(id_bytes) {}
 
   std::optional<std::uint64_t> from() const { return number(box_, 0, id_bytes_); }
-  std::uint32_t count() const { return box_.big16(id_bytes_).value_or(0); }
-  // Beyond what there is: 0, which no item has.
+  // That are there: it may say more.
+  std::uint32_t count() const {
+    const std::size_t begin = id_bytes_ + 2, there = box_.size() < begin ? 0 : (box_.size() - begin) / id_bytes_;
+    return static_cast<std::uint32_t>(std::min<std::size_t>(box_.big16(id_bytes_).value_or(0), there));
+  }
   std::uint64_t operator[](std::uint32_t i) const {
     return number(box_, id_bytes_ + 2 + std::size_t{i} * id_bytes_, id_bytes_).value_or(0);
   }
@@ -105,7 +108,7 @@ class Named {
   unsigned id_bytes_;
 };
 
-// See HeifPicture::parts_ascend. `parts`: how many the grid has.
+// See heif_parts_ascend(). `parts`: how many the grid has.
 bool parts_ascend(ByteReader meta, std::uint32_t grid, std::uint32_t parts) {
   const auto iref = find(meta, kFull, "iref");
   if (!iref) return false;
@@ -392,6 +395,23 @@ bool HeifItems::is_premultiplied() const {
   return false;
 }
 
+bool heif_parts_ascend(ByteReader bytes_untrusted) {
+  const Result<Meta> found = read_meta(bytes_untrusted);
+  if (!found) return true;
+  const auto ascend = [&](std::uint32_t item) {
+    if (item_type(found->data, item) != kGrid) return true;
+    const auto grid = read_heif_grid(data_of(bytes_untrusted, found->data, item));
+    return grid && parts_ascend(found->data, item, grid->columns * grid->rows);
+  };
+  bool all = ascend(found->primary);
+  references_to(found->data, "auxl", found->primary, [&](std::uint32_t from) {
+    if (!is_alpha(found->data, from)) return false;
+    all = all && ascend(from);
+    return true;
+  });
+  return all;
+}
+
 Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata metadata) {
   MILLRACE_TRY(const Meta found, read_meta(bytes_untrusted));
   const ByteReader& meta = found.data;
@@ -408,7 +428,6 @@ Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata m
   if (picture.type == kGrid) {
     const auto grid = read_heif_grid(picture.data);
     picture.parts = grid ? grid->columns * grid->rows : 0;
-    picture.parts_ascend = parts_ascend(meta, item, picture.parts);
     if (const auto part = part_of(meta, item, 0)) {
       const Properties of_part(meta, *part);
       picture.part = size_by(of_part).value_or(*size);
@@ -419,8 +438,6 @@ Result<HeifPicture> read_heif_picture(ByteReader bytes_untrusted, HeifMetadata m
     if (!is_alpha(meta, from)) return false;
     picture.alpha = true;
     picture.alpha_data = data_of(bytes_untrusted, meta, from);
-    if (const auto grid = item_type(meta, from) == kGrid ? read_heif_grid(picture.alpha_data) : std::nullopt)
-      picture.parts_ascend &= parts_ascend(meta, from, grid->columns * grid->rows);
     return true;
   });
   if (metadata == HeifMetadata::kRead) read_metadata(bytes_untrusted, meta, item, picture);

@@ -26,12 +26,9 @@ struct HeifPicture {
   Size size;                // as its "ispe" says
   std::uint8_t turned = 1;  // by "irot", then "imir": 1 ... 8, as EXIF has it
   bool alpha = false;
-  bool deep = false;        // more than 8 bits a sample
-  std::uint32_t parts = 1;  // pictures that it is put together of; 0: what says so is broken
-  Size part;                // of the first of them; of a picture that is none: as `size`
-  // Whether the items of its grid, and of its alpha's, ascend in the grid's order, as many as it has, and are part of
-  // nothing else.
-  bool parts_ascend = true;
+  bool deep = false;                 // more than 8 bits a sample
+  std::uint32_t parts = 1;           // pictures that it is put together of; 0: what says so is broken
+  Size part;                         // of the first of them; of a picture that is none: as `size`
   std::uint64_t box_bytes = 0;       // of what describes items and tracks
   bool description_is_open = false;  // the length of what describes items is not said: it goes to the file's end
   ByteView data;                     // of the primary item, and of its alpha; empty: not in one piece, or none
@@ -90,6 +87,10 @@ constexpr std::uint32_t fourcc(std::string_view name) {
   for (const char letter : name) number = number << 8U | static_cast<std::uint8_t>(letter);
   return number;
 }
+
+// Whether the items of its grid, and of its alpha's, ascend in the grid's order, as many as it has, and are part of nothing
+// else; true of a picture that is no grid.
+bool heif_parts_ascend(ByteReader bytes_untrusted);
 
 enum class HeifMetadata { kSkip, kRead };  // EXIF and XMP
 

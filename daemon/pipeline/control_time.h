@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -58,6 +59,11 @@ class ControlTime {
       std::uint64_t& untaken = had.untaken[static_cast<std::size_t>(stage)];
       if (untaken != 0) step(user, std::exchange(untaken, 0));
     }
+    for (auto one = users_.begin(); one != users_.end();) {
+      Had& had = one->second;
+      const bool is_over = !shares_->is_here(one->first) && had.is_paid() && !had.of_late.is_over(kBusy, at_);
+      one = is_over ? users_.erase(one) : std::next(one);
+    }
   }
 
   // Whether his next message waits: the thread is busy, others have sessions, and of late he has had more of it than his
@@ -69,9 +75,8 @@ class ControlTime {
     return found != users_.end() && all_.is_over(kBusy, at_) && found->second.of_late.is_over(part_of(user), at_);
   }
 
-  void left(UserId user) { users_.erase(user); }
-
  private:
+  static constexpr double kMost = std::chrono::nanoseconds(250'000'000).count();  // remembered of what was too much
   static constexpr double kBusy = 0.75;                                           // of the thread's time
   static constexpr double kAtOnce = std::chrono::nanoseconds(4'000'000).count();  // had without a pause
 
@@ -80,7 +85,7 @@ class ControlTime {
    public:
     void add(double had, double rate, Clock::time_point now) {
       pass(rate, now);
-      level_ += had;
+      level_ = std::min(level_ + had, kMost);
     }
     bool is_over(double rate, Clock::time_point now) {
       pass(rate, now);
@@ -100,6 +105,8 @@ class ControlTime {
     void add(std::uint64_t nanoseconds) {
       for (std::uint64_t& sum : untaken) sum += nanoseconds;
     }
+
+    bool is_paid() const { return untaken == decltype(untaken){}; }
 
     std::array<std::uint64_t, 2> untaken{};  // by stage
     Recent of_late;
@@ -122,7 +129,7 @@ class ControlTime {
 
   const UserShares* shares_;
   const Now now_;
-  std::unordered_map<UserId, Had> users_;  // that have sessions
+  std::unordered_map<UserId, Had> users_;  // that have sessions, or had much of late
   Recent all_;
   std::optional<UserId> current_;
   Clock::time_point at_{};  // since when it works for him

@@ -252,6 +252,7 @@ void Pipeline::stop_epoch(SessionId id, EpochStreamId stream) {
 void Pipeline::close_session(SessionId id) {
   const auto found = stages_->sessions.find(id);
   if (found == stages_->sessions.end()) return;
+  const auto working = stages_->time.work_for(found->second.session->owner().user);
   const Stages::SessionRun run = std::move(found->second);
   stages_->sessions.erase(found);
   stages_->planner.forget(run.session->owner());
@@ -263,7 +264,6 @@ void Pipeline::close_session(SessionId id) {
   if (stages_->shares.left(caller)) return;
   stages_->making.left(caller->user());
   stages_->reading.left(caller->user());
-  stages_->time.left(caller->user());
 }
 
 void Pipeline::slots_changed(SessionId id) {

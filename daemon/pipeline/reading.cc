@@ -191,6 +191,7 @@ bool Reading::give(const BatchPtr& batch) {
   // With more to do, the fetch threads do it beside this one.
   std::optional<std::vector<Fetched>> at_once = is_idle ? fetcher_.fetch_at_once(task) : std::nullopt;
   if (at_once) {
+    tasks_.at(number).is_here = true;
     charge();
     task.done(*std::move(at_once));
     return true;
@@ -260,7 +261,7 @@ void Reading::charge_what_it_took(const TaskOut& out, const std::vector<Fetched>
   Batch& batch = *out.batch.batch();
   batch.pace().note(std::chrono::duration_cast<std::chrono::microseconds>(took));
   const auto actual = static_cast<std::uint64_t>(took.count());
-  batches_.correct(batch.owner(), batch.request().priority, out.turn, actual);
+  batches_.correct(batch.owner(), batch.request().priority, out.turn, out.is_here ? 0 : actual);
   if (!shares_.is_here(batch.owner().user)) return;
   UserReads& reads = reads_[batch.owner().user];
   reads.cost.learn(begun * kReadingNs, actual);

@@ -70,6 +70,7 @@ class Reading {
     InFlight batch;
     std::uint64_t expected = 0;  // nanoseconds of a thread, of any files
     bool slow = false;           // of a session that reads slowly
+    bool is_here = false;        // the control thread reads it, whose time is charged in any case
     TurnCharge turn{};           // of this user's files
   };
 

@@ -107,6 +107,7 @@ void Settling::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
 
 void Settling::unused(BatchPtr batch) {
   boost::asio::post(control_, [this, batch = std::move(batch)] {
+    const auto working = time_.work_for(batch->owner().user);
     if (batch->phase() == Batch::Phase::kFailing && !batch->in_flight()) end(batch);
   });
 }

@@ -135,7 +135,7 @@ def compare_grids_in_disorder(comparison, _):
             subprocess.run([program, "-s", "10", "-j", "1", "--grid", "2x2", str(source), str(target)], capture_output=True, check=True)
             whole = target.read_bytes()
             for number, (at, parts) in enumerate(grids_of(whole)):
-                comparison.compare(f"avif grid as it was, {mode} {number}", with_parts(whole, at, parts), 1)
+                comparison.compare(f"avif grid as it was, {mode} {number}", with_parts(whole, at, parts), 0)
                 comparison.compare(f"avif grid reversed, {mode} {number}", with_parts(whole, at, parts[::-1]), 0)
                 comparison.compare(f"avif grid with two parts changed over, {mode} {number}", with_parts(whole, at, [parts[1], parts[0], *parts[2:]]), 0)
                 comparison.compare(f"avif grid with a part twice, {mode} {number}", with_parts(whole, at, [parts[0], parts[0], *parts[2:]]), 0)
@@ -193,10 +193,10 @@ def compare_avifs_of_several(comparison, _):
     """An item beside the picture that is larger than it: a thumbnail, or what only later versions know, such as a gain map."""
     rng = random.Random(1)
     small, large = (picture_of(random_image(rng, "RGB").resize(size)) for size in ((64, 48), (1000, 800)))
-    comparison.compare("avif put together", avif_of([small]), 2)
-    comparison.compare("avif with a smaller thumbnail", avif_of([large, small]), 2)
-    comparison.compare("avif with a larger thumbnail", avif_of([small, large]), 2)
-    comparison.compare("avif with a larger item beside", avif_of([small, large], reference=b"abcd"), 2)
+    comparison.compare("avif put together", avif_of([small]), 0)
+    comparison.compare("avif with a smaller thumbnail", avif_of([large, small]), 0)
+    comparison.compare("avif with a larger thumbnail", avif_of([small, large]), 0)
+    comparison.compare("avif with a larger item beside", avif_of([small, large], reference=b"abcd"), 0)
     comparison.compare("avif whose item is larger than it says", avif_of([(64, 48, *large[2:]), large]), 0)
     comparison.compare("avif whose meta has no length", avif_of([small], meta_behind=True), 0)
     comparison.expect_exceptions("avif whose")

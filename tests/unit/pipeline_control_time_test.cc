@@ -23,7 +23,7 @@ std::shared_ptr<const Caller> session_of(UserId user) {
   return std::make_shared<const Caller>(made);
 }
 
-void do_for(ControlTime& time, UserId user, milliseconds span) {
+void do_for(ControlTime& time, UserId user, std::chrono::nanoseconds span) {
   const auto working = time.work_for(user);
   fake_now += span;
 }
@@ -80,6 +80,39 @@ TEST_CASE("a user who has more than his part of a busy control thread waits, bes
   CHECK_FALSE(time.must_wait(kBusyUser));
 }
 
+TEST_CASE("who had the control thread for himself for long waits no longer than for a moment once another comes",
+          "[pipeline]") {
+  UserShares shares;
+  ControlTime time(shares, read_fake_clock);
+  shares.joined(session_of(kBusyUser));
+  do_for(time, kBusyUser, std::chrono::hours(1));
+  shares.joined(session_of(kQuietUser));
+
+  CHECK(time.must_wait(kBusyUser));
+  fake_now += std::chrono::seconds(1);
+  CHECK_FALSE(time.must_wait(kBusyUser));
+}
+
+TEST_CASE("who leaves and comes back finds there what he had too much of the control thread", "[pipeline]") {
+  UserShares shares;
+  ControlTime time(shares, read_fake_clock);
+  shares.joined(session_of(kQuietUser));
+  const auto session = session_of(kBusyUser);
+  shares.joined(session);
+  do_for(time, kBusyUser, milliseconds(100));
+
+  shares.left(session);
+  CHECK(taken(time)[kBusyUser] == 100 * kMillisecond);
+  shares.joined(session);
+  CHECK(time.must_wait(kBusyUser));
+
+  shares.left(session);
+  fake_now += std::chrono::seconds(1);
+  taken(time), taken(time, ControlTime::Stage::kMaking);
+  shares.joined(session);
+  CHECK_FALSE(time.must_wait(kBusyUser));
+}
+
 TEST_CASE("a user who needs half of the control thread does not wait", "[pipeline]") {
   UserShares shares;
   ControlTime time(shares, read_fake_clock);
@@ -101,7 +134,6 @@ TEST_CASE("of the control thread's time a user who has gone leaves nothing behin
     const auto working = time.work_for(kBusyUser);
     fake_now += milliseconds(1);
     shares.left(session);
-    time.left(kBusyUser);
   }
   time.add(kBusyUser, milliseconds(1));
 

@@ -177,7 +177,7 @@ class Recipe(Checked):
         for each in self.random_filters:
             check_choice("Recipe.random_filters", each, _CHOICES["filter"])
         if self.random_filters and self.filter != "bilinear":
-            raise InvalidRequest("Recipe.filter: with random_filters one of those is drawn for each sample; leave it unset")
+            raise InvalidRequest('Recipe.filter: with random_filters one of those is drawn for each sample; leave it unset, "bilinear"')
         if self.views != ():
             self._take_views(_recipes_of([self.views], "Recipe.views"))
 

@@ -128,26 +128,34 @@ Result<DecoderProgram> decoder_program(const std::string& path, const InForce<Sa
   return program;
 }
 
-// Where the host lacks what it takes, the lane's idle processes make way, and then it waits: nothing is wrong with the
-// image.
+// Where the host lacks what it takes, the lane's idle processes make way, and then it waits for a moment.
 Result<std::unique_ptr<DecoderChild>> DecoderChildren::start_until(Clock::time_point deadline) {
-  constexpr std::chrono::milliseconds kLongestPause{200};
+  constexpr std::chrono::milliseconds kLongestPause{100};
+  constexpr std::chrono::seconds kForgotten{2};
   for (std::chrono::milliseconds pause{5};; pause = std::min(2 * pause, kLongestPause)) {
     Result<std::unique_ptr<DecoderChild>> process = DecoderChild::start(program_);
+    if (process) lacking_.reset();
     if (process || process.error().code != Code::kUnavailable) return process;
     children_.clear();
-    if (Clock::now() + pause >= deadline)
-      return Error{Code::kUnavailable, process.error().message +
-                                           ": the daemon waited for it in vain; nothing is wrong "
-                                           "with the image (give it more: TasksMax=, LimitNOFILE=, memory)"};
-    std::this_thread::sleep_for(pause);
+    const Clock::time_point now = Clock::now();
+    if (!lacking_ || now - lacking_->last > kForgotten) lacking_ = Lacking{now, now};
+    lacking_->last = now;
+    const bool is_long = now - lacking_->since > kPatience;
+    if (!is_long && now + pause < deadline) {
+      std::this_thread::sleep_for(pause);
+      continue;
+    }
+    return Error{is_long ? Code::kExhausted : Code::kUnavailable,
+                 process.error().message +
+                     ": the daemon waited for it in vain; nothing is wrong with the image (give it "
+                     "more: TasksMax=, LimitNOFILE=, memory)"};
   }
 }
 
 Result<DecoderChild*> DecoderChildren::start_for(std::uint32_t user, Clock::time_point deadline) {
   children_.remove_if([&](const UsersChild& child) { return child.user == user; });
   if (children_.size() >= kMost) children_.pop_back();
-  MILLRACE_TRY(std::unique_ptr<DecoderChild> process, start_until(deadline));
+  MILLRACE_TRY(std::unique_ptr<DecoderChild> process, start_until(std::min(deadline, Clock::now() + kMoment)));
   deaths_.started();
   children_.push_front({user, std::move(process)});
   return children_.front().process.get();

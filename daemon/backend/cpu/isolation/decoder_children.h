@@ -10,7 +10,8 @@
 // another's pixels but for the user who sent both. An image at which a process dies that had others before is tried
 // once more in a new one, so its verdict is its own.
 //
-// Where the host lacks processes, descriptors or memory to start one, the image waits for it until its deadline.
+// Where the host lacks processes, descriptors or memory to start one, the lane waits for kMoment; then the image is
+// kUnavailable, and may come again. Once a lane has waited for kPatience in all it is kExhausted.
 //
 // A process is replaced when it has worked for kMostWork, or holds more memory than an idle one may.
 //
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/backend/cpu/decoders/library_decoder.h"
@@ -36,7 +38,8 @@ Result<DecoderProgram> decoder_program(const std::string& path, const InForce<Sa
 class DecoderChildren final : public LibraryDecoder {
  public:
   static constexpr std::size_t kMost = 4;  // users, so processes, at a time
-  static constexpr std::chrono::seconds kMostWork{10};
+  static constexpr std::chrono::seconds kMostWork{10}, kPatience{10};
+  static constexpr std::chrono::milliseconds kMoment{200};
 
   // `counters` outlive this; nullptr: nothing is counted.
   explicit DecoderChildren(const DecoderProgram& program, Counters* counters = nullptr)
@@ -77,6 +80,10 @@ class DecoderChildren final : public LibraryDecoder {
   DecoderProgram program_;
   DecoderDeaths deaths_;
   std::list<UsersChild> children_;  // the last used first
+  struct Lacking {
+    Clock::time_point since, last;
+  };
+  std::optional<Lacking> lacking_;
 };
 
 }  // namespace millrace

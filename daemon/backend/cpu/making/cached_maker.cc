@@ -176,9 +176,11 @@ void CachedMaker::finish(const std::function<bool()>& idle, const std::function<
   for (const Unmade& unmade : unmade_) {
     if (stopped()) break;
     if (unmade.advice == Advice::kPackNow || idle()) pack(unmade.image, unmade.key);
+    if (lacks_process_) break;  // it would be waited for at each
   }
   unmade_.clear();
   unmade_bytes_ = 0;
+  lacks_process_ = false;
 }
 
 CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey& key) {
@@ -198,7 +200,8 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
     made.form = KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding);
     keep(*cache_, image, key, KeptKind::kPacked, made.form);
   } else {
-    cache_->cannot_be_packed(key);
+    lacks_process_ = packed.error().code == Code::kUnavailable;
+    if (!lacks_process_) cache_->cannot_be_packed(key);
   }
   workspace_.trim(0);
   cache_->counts().making(KeptKind::kPacked, since(begun), made.form != nullptr);

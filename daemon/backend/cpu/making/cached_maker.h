@@ -67,6 +67,7 @@ class CachedMaker {
   kernels::packed::Encoder encoder_;
   std::vector<Unmade> unmade_;
   std::size_t unmade_bytes_ = 0;
+  bool lacks_process_ = false;  // what packed last found no process for it
 };
 
 }  // namespace millrace
