@@ -5,10 +5,11 @@
 //                    │ └── not begun ─┘   │
 //                    └── pause ◀── the daemon lacks descriptors or memory; too long: Next::fail()
 //
-// Time of the fetch threads is shared (fair_queue.h): a task is charged as expected when it is given, and what it took is
-// known when it comes back. What the control thread has done for a user meanwhile (control_time.h) is charged with it. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing
-// is read but headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the
-// fetcher's threads, and one user's not more than half of these where others have sessions: they delay nobody else.
+// Time of the fetch threads is shared (fair_queue.h): a task is charged as expected when it is given, and what it took
+// is known when it comes back. What the control thread has done for a user meanwhile (control_time.h) is charged with
+// it. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing is read but
+// headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the fetcher's
+// threads, and one user's not more than half of these where others have sessions: they delay nobody else.
 // Thread-bound(control).
 #pragma once
 

@@ -147,8 +147,8 @@ Result<std::unique_ptr<DecoderChild>> DecoderChildren::start_until(Clock::time_p
     }
     return Error{is_long ? Code::kExhausted : Code::kUnavailable,
                  process.error().message +
-                     ": the daemon waited for it in vain; nothing is wrong with the image (give it "
-                     "more: TasksMax=, LimitNOFILE=, memory)"};
+                     ": no decoder process could be started, and nothing is wrong with the image; give the "
+                     "daemon more (TasksMax=, LimitNOFILE=, memory)"};
   }
 }
 
