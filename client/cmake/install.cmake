@@ -31,7 +31,7 @@ else()
   find_package(Protobuf REQUIRED)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(GRPCPP REQUIRED IMPORTED_TARGET grpc++)
-  target_sources(libmillrace PRIVATE $<TARGET_OBJECTS:millrace_rpc>)
+  target_sources(libmillrace PRIVATE $<TARGET_OBJECTS:millrace_messages> $<TARGET_OBJECTS:millrace_rpc>)
   target_link_libraries(libmillrace PUBLIC Threads::Threads PkgConfig::GRPCPP protobuf::libprotobuf)
 endif()
 set_target_properties(libmillrace PROPERTIES OUTPUT_NAME millrace EXPORT_NAME Millrace LINKER_LANGUAGE CXX
