@@ -48,7 +48,9 @@ def memory_comes_back(client: millrace.Client) -> Iterator[None]:
     """A test begins when the daemon has got back what the one before held: with 64 MiB there is no room for both."""
     yield
     deadline = time.monotonic() + 300
+    pause = 0.005
     while client.statistics().sessions and time.monotonic() < deadline:
-        time.sleep(0.005)  # what the test closed is about to end
+        time.sleep(pause)  # what the test closed is about to end
         if client.statistics().sessions:
             gc.collect()  # what it did not close; beside PyTorch this takes longer than most tests
+            pause = min(2 * pause, 0.3)

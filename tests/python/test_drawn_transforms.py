@@ -119,7 +119,7 @@ def test_random_sizes(client: millrace.Client, picture: Path, name: str) -> None
 @pytest.mark.parametrize(
     "options",
     [
-        {"auto_augment": "rand-m7-mstd0.5-inc1", "re_prob": 0.6, "re_mode": "pixel", "vflip": 0.3},
+        pytest.param({"auto_augment": "rand-m7-mstd0.5-inc1", "re_prob": 0.6, "re_mode": "pixel", "vflip": 0.3}, marks=pytest.mark.long),
         pytest.param({"auto_augment": "rand-m7-n3-mstd1-p0.8-inc1", "hflip": 0}, marks=pytest.mark.long),
         pytest.param({"auto_augment": "3a", "color_jitter": 0.3, "re_prob": 0.6, "re_mode": "rand"}, marks=pytest.mark.long),
         pytest.param({"interpolation": "random", "re_prob": 0.8, "re_mode": "rand", "re_count": 3}, marks=pytest.mark.long),

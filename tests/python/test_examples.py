@@ -67,6 +67,7 @@ def test_training_that_is_killed_resumes_with_the_same_samples(
     assert parts.read_text().splitlines() == lines
 
 
+@pytest.mark.long
 def test_training_on_tensors_that_come_by_a_gpus_memory(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MILLRACE_SOCKET", "/nowhere/s")
     with simulated(tmp_path, STRICT=0):
