@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -10,6 +11,7 @@ import socket
 import sys
 import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,24 @@ def test_what_the_program_has_set_itself_is_left_alone(monkeypatch: pytest.Monke
     with millrace.serve(lanes=1):
         monkeypatch.setenv("MILLRACE_SOCKET", "/set/by/hand.sock")
     assert os.environ["MILLRACE_SOCKET"] == "/set/by/hand.sock"
+
+
+def test_a_folder_that_its_owner_removes_meanwhile_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    real = os.scandir
+
+    @contextlib.contextmanager
+    def listed_and_then_removed(path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        another = tmp_path / "millrace-another"
+        another.mkdir(0o700)
+        with real(path) as listed:
+            entries = list(listed)
+        another.rmdir()
+        yield iter(entries)
+
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "scandir", listed_and_then_removed)
+    with millrace.serve(lanes=1) as daemon:
+        assert daemon.address.startswith(str(tmp_path))
 
 
 def test_killed_daemon_reports_its_signal() -> None:

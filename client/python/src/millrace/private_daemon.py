@@ -224,13 +224,13 @@ def serve(
 
 def _sweep(base: str) -> None:
     """Removes what owners that were killed have left behind; only what nobody else can have a hand in."""
-    for entry in os.scandir(base):
-        status = entry.stat(follow_symlinks=False) if entry.name.startswith(_PREFIX) else None
-        if status is None or not stat.S_ISDIR(status.st_mode):
-            continue
-        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != 0o700:
-            continue
+    with os.scandir(base) as listed:
+        entries = [entry for entry in listed if entry.name.startswith(_PREFIX)]
+    for entry in entries:
         try:
+            status = entry.stat(follow_symlinks=False)  # its owner may have removed it meanwhile
+            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != 0o700:
+                continue
             with open(os.open(os.path.join(entry.path, _LOCK), os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(entry.path, ignore_errors=True)
