@@ -81,7 +81,7 @@ MILLRACE_LANES_INLINE __mmask8 look_up(Group& group, const Vec (&words)[2]) {
   const Vec consumed = _mm512_srlv_epi64(group.bits, _mm512_sub_epi64(set64(64), length));
   const Vec second =
       _mm512_slli_epi64(_mm512_add_epi64(consumed, _mm512_srli_epi64(entry, shift_of(EntryField::kRest))), 48);
-  const Vec first = _mm512_srai_epi16(byte_of<EntryField::kFirst, 1>(entry), 8);
+  const Vec first = _mm512_srai_epi16((byte_of<EntryField::kFirst, 1>(entry)), 8);
   const Vec advance = byte_of<EntryField::kAdvance>(entry), offset = byte_of<EntryField::kOffset>(entry);
   const Vec distance = _mm512_slli_epi64(_mm512_sub_epi64(advance, offset), 3);
   const Vec values = _mm512_or_si512(first, _mm512_srlv_epi64(second, _mm512_sub_epi64(set64(64), distance)));
