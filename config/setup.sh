@@ -9,6 +9,7 @@ me=config/setup.sh
 build_packages=(
   g++ cmake ninja-build pkgconf                                            # tools
   ccache                                                                   # from the first build on: later ones take its objects
+  mold                                                                     # links in a third of the time
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev   # control plane
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
   libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev libtiff-dev  # decoders

@@ -18,6 +18,12 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
+include(CheckLinkerFlag)
+check_linker_flag(CXX -fuse-ld=mold MILLRACE_HAS_MOLD)  # a third of the usual linker's time, for 300 programs and libraries
+if(MILLRACE_HAS_MOLD)
+  add_link_options($<$<NOT:$<LINK_LANGUAGE:CUDA>>:-fuse-ld=mold>)
+endif()
+
 set(MILLRACE_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, `address,undefined` or `thread`")
 if(MILLRACE_SANITIZE)
   add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -75,14 +81,21 @@ function(millrace_is_tested result under)
   endif()
 endfunction()
 
+# millrace_computes([NAME]): the target's sources, or those of all targets in this folder and below, are optimised under sanitizers: the preset
+# clang optimises nothing else, which is a third of the compiler's time.
+function(millrace_computes)
+  if(MILLRACE_SANITIZE AND ARGC EQUAL 1)
+    target_compile_options(${ARGV0} PRIVATE -O1)
+  elseif(MILLRACE_SANITIZE)
+    add_compile_options(-O1)
+  endif()
+endfunction()
+
 # millrace_hardly_computes(NAME): the target's own sources are compiled quickly: see millrace_test.
 function(millrace_hardly_computes name)
   target_compile_options(${name} PRIVATE -O0)
   if(MILLRACE_SANITIZE MATCHES undefined)
     target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
-  endif()
-  if(MILLRACE_SANITIZE MATCHES fuzzer)
-    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)
   endif()
 endfunction()
 
@@ -108,8 +121,8 @@ function(millrace_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(NOT ARG_OPTIMISED)
     millrace_hardly_computes(${name})
-  elseif(MILLRACE_SANITIZE MATCHES fuzzer)
-    target_compile_options(${name} PRIVATE -fno-sanitize=fuzzer-no-link)  # no fuzz target
+  else()
+    millrace_computes(${name})
   endif()
   if(ARG_NEEDS)
     add_dependencies(${name} ${ARG_NEEDS})
