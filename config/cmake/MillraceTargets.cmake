@@ -24,6 +24,11 @@ if(MILLRACE_HAS_MOLD)
   add_link_options($<$<NOT:$<LINK_LANGUAGE:CUDA>>:-fuse-ld=mold>)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ looks for garbage once it has 1 GiB, and not at 128 MiB: a tenth to half of an object's time, for a quarter more memory.
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:--param=ggc-min-heapsize=1048576>)
+endif()
+
 set(MILLRACE_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, `address,undefined` or `thread`")
 if(MILLRACE_SANITIZE)
   add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -81,8 +86,8 @@ function(millrace_is_tested result under)
   endif()
 endfunction()
 
-# millrace_computes([NAME]): the target's sources, or those of all targets in this folder and below, are optimised under sanitizers: the preset
-# clang optimises nothing else, which is a third of the compiler's time.
+# millrace_computes([NAME]): under sanitizers, the target's sources are optimised; without NAME those of all targets in this folder and below.
+# The preset clang optimises these and what fuzz targets link, and nothing else: an object takes half the time without.
 function(millrace_computes)
   if(MILLRACE_SANITIZE AND ARGC EQUAL 1)
     target_compile_options(${ARGV0} PRIVATE -O1)
