@@ -141,7 +141,7 @@ TEST_CASE("drain --stop ends the daemon with status 0 once nothing is under way"
 }
 
 TEST_CASE("Ctrl-C ends the waiting for a drain, and not the drain", "[system]") {
-  const Rig rig(kSlow);
+  const Rig rig("delay_us=1500000");
   Session session = rig.open();
   const Ticket ticket = need(session.submit(rig.batch("fake")));
   const Process drain =
@@ -150,7 +150,9 @@ TEST_CASE("Ctrl-C ends the waiting for a drain, and not the drain", "[system]") 
 
   drain.kill(SIGINT);
 
-  REQUIRE(drain.wait() == 130);
+  const std::optional<int> status = drain.wait();
+  CAPTURE(status.value_or(-1), drain.output(), drain.errors());
+  REQUIRE(status == 130);
   REQUIRE_THAT(drain.errors(), Catch::Contains("interrupted; the daemon goes on draining; `millrace admin resume`"));
   REQUIRE(parsed(admin(rig.daemon, {"status", "--json"}).output).get<bool>("draining"));
   REQUIRE_FALSE(need(session.wait(ticket)).failure);
