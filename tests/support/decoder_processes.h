@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "proto/base/sanitized.h"
+#include "tests/support/under_sanitizer.h"
 
 namespace millrace {
 
 // What ends a decoder as a crash does. Sanitizers make something else of a crash proper.
-inline constexpr int kCrash = kSanitized ? SIGTERM : SIGSEGV;
+inline const int kCrash = under_sanitizer() ? SIGTERM : SIGSEGV;
 
 // Those whose parent is `parent` and whose program has this name. Ended ones that nobody has reaped count, too.
 std::vector<pid_t> child_processes(pid_t parent, const std::string& name);

@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "proto/base/sanitized.h"
+#include "tests/support/under_sanitizer.h"
 
 namespace millrace {
 
 inline int rounds(int usual) {
   const char* const times = std::getenv("MILLRACE_TEST_ROUNDS");
-  const int draws = kSanitized ? std::max(usual / 3, 1) : usual;
+  const int draws = under_sanitizer() ? std::max(usual / 3, 1) : usual;
   if (times == nullptr) return draws;
   const int many = std::atoi(times);
   if (many < 1) {
@@ -24,7 +24,7 @@ inline int rounds(int usual) {
 
 // Of combinations counted up by `i`: every one, and under sanitizers every third unless more rounds are asked for.
 inline bool is_taken(int i) {
-  return !kSanitized || rounds(3) > 1 || i % 3 == 0;
+  return !under_sanitizer() || rounds(3) > 1 || i % 3 == 0;
 }
 
 }  // namespace millrace

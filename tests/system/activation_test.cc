@@ -8,11 +8,11 @@
 #include <list>
 
 #include "millrace/client.h"
-#include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/lingering_socket.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/command.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
@@ -101,7 +101,7 @@ TEST_CASE("no client fails to connect while the daemon is stopped, killed and st
       return std::string("none");
     }));
 
-  for (int i = 0; i < (kSanitized ? 3 : 8); ++i) {
+  for (int i = 0; i < (under_sanitizer() ? 3 : 8); ++i) {
     const Process daemon = started(sockets);
     REQUIRE(eventually([&, before = opened.load()] { return opened > before + 5; }, kPatience));
     daemon.kill(i % 2 == 0 ? SIGTERM : SIGKILL);

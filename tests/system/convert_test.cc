@@ -13,12 +13,12 @@
 #include <map>
 #include <thread>
 
-#include "proto/base/sanitized.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/command.h"
 #include "tests/system/daemon.h"
 #include "tests/system/some_files.h"
@@ -146,7 +146,7 @@ TEST_CASE("real pictures become packed files and the very same files again", "[s
     CAPTURE(name, there.errors, back.errors);
     REQUIRE(there.status == 0);
     REQUIRE(back.status == 0);
-    const int of_the_odd_ones = kSanitized ? 0 : 4;
+    const int of_the_odd_ones = under_sanitizer() ? 0 : 4;
     const bool photos = name == std::string("photos");
     REQUIRE(count(there, "converted") > (photos ? static_cast<int>(files) - 10 : of_the_odd_ones));
     REQUIRE((files_of(out / "back") == files_of(out / "in")));
@@ -208,7 +208,7 @@ Process start(const std::string& from, const std::string& into) {
 
 TEST_CASE("an interrupted conversion leaves whole files alone, and goes on", "[system]") {
   const TempFolder folder;
-  write_many(folder / "in", kSanitized ? 90 : 700);  // all of them are packed three times
+  write_many(folder / "in", under_sanitizer() ? 90 : 700);  // all of them are packed three times
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
     const std::string out = folder / ("out" + std::to_string(signal));
     const Process process = start(folder / "in", out);

@@ -1,4 +1,5 @@
 #include "tests/system/daemon.h"
+#include "tests/support/under_sanitizer.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include <stdexcept>
 
 #include "proto/base/handoff_path.h"
-#include "proto/base/sanitized.h"
 #include "tests/support/image_folder.h"
 #include "tests/system/need.h"
 
@@ -100,7 +100,7 @@ Daemon::Daemon(DaemonSpec spec)
 Daemon::~Daemon() {
   constexpr std::chrono::seconds kEnd{10};
   const bool is_ours = spec_.program.empty() && spec_.user_namespace.empty();
-  if (!kSanitized || !is_ours || !process_ || !process_->running()) return;
+  if (!under_sanitizer() || !is_ours || !process_ || !process_->running()) return;
   kill(SIGTERM);
   const std::optional<int> status = wait(kEnd);
   if (status.value_or(0) == 0) return;

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 #include "tests/system/operator.h"
@@ -19,7 +19,8 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kPictures = 8, kSide = kSanitized ? 600 : 1600;
+constexpr std::uint32_t kPictures = 8;
+const std::uint32_t kSide = under_sanitizer() ? 600 : 1600;
 
 // Pictures that libspng decodes, in the first half of the paths, and baseline JPEG files, which the lanes decode.
 struct Mill {

@@ -14,13 +14,13 @@
 #include <csignal>
 #include <cstring>
 
-#include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/lingering_socket.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/need.h"
 #include "tests/system/operator.h"
 #include "tests/system/raw_mill.h"
@@ -138,7 +138,7 @@ TEST_CASE("descriptors whose close() sleeps, sent to either socket, hold up nobo
 }
 
 TEST_CASE("a daemon that runs out of descriptors accepts again when it has some", "[system]") {
-  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
+  if (under_sanitizer()) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   const RawMill mill;
   limit_descriptors(mill.daemon.pid(), 8);  // it has more than these open already
   const UniqueFd waiting = connect_to(mill.daemon.socket(), SOCK_STREAM);

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "proto/base/sanitized.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
@@ -85,8 +84,8 @@ TEST_CASE("a session of priority high takes nothing of another user's share", "[
 
   const Process greedy = mill.start("work", mill.with_paths({"priority=high", "slots=4"}), kGreedy);
 
-  constexpr std::uint64_t kTurns = kSanitized ? 40 : 300;
-  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / (kSanitized ? 8 : 4));
+  constexpr std::uint64_t kTurns = 300;
+  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / 4);
 }
 
 TEST_CASE("sixteen sessions of one user have one user's share", "[system]") {
@@ -97,8 +96,8 @@ TEST_CASE("sixteen sessions of one user have one user's share", "[system]") {
 
   const Process greedy = mill.start("work", mill.with_paths({"sessions=16", "priority=high"}), kGreedy);
 
-  constexpr std::uint64_t kTurns = kSanitized ? 40 : 400;
-  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / (kSanitized ? 8 : 4));
+  constexpr std::uint64_t kTurns = 400;
+  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / 4);
 }
 
 TEST_CASE("pictures that are resampled to giants leave a lane to others", "[system]") {
@@ -107,11 +106,11 @@ TEST_CASE("pictures that are resampled to giants leave a lane to others", "[syst
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
 
-  const std::string side = kSanitized ? "side=1500" : "side=5000";
+  const std::string side = "side=5000";
   const Process greedy =
       mill.start("work", mill.with_paths({side, "lanczos=1", "batch=2", "sessions=4", "slots=1"}), kGreedy);
 
-  CHECK(had_meanwhile(steady, greedy, 8) >= (kSanitized ? 5 : 15));
+  CHECK(had_meanwhile(steady, greedy, 8) >= 15);
 }
 
 TEST_CASE("samples that cost next to nothing leave another user his share", "[system]") {
@@ -129,8 +128,8 @@ TEST_CASE("samples that cost next to nothing leave another user his share", "[sy
 
   const Process greedy = mill.start("work", wants, kGreedy);
 
-  constexpr std::uint64_t kTurns = kSanitized ? 20 : 200;
-  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / (kSanitized ? 8 : 4));
+  constexpr std::uint64_t kTurns = 200;
+  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / 4);
 }
 
 // A grey progressive JPEG of `side` x `side` whose many scans say of nearly all blocks at once that nothing changes there
@@ -171,13 +170,13 @@ TEST_CASE("a small file that takes seconds to decode leaves a lane to others", "
   if (skipped_without_root("progressive files of another user")) return;
   const Mill mill;
   const std::string file = mill.folder / "scans.jpg";
-  write_file(file, many_scans(kSanitized ? 2'500 : 6'000, 480));
+  write_file(file, many_scans(6'000, 480));
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
 
   const Process greedy = mill.start("work", {"batch=1", "slots=2", file}, kGreedy);
 
-  CHECK(had_meanwhile(steady, greedy, 2) >= (kSanitized ? 5 : 200));
+  CHECK(had_meanwhile(steady, greedy, 2) >= 200);
 }
 
 TEST_CASE("files that are large and no pictures keep nobody else's from being read", "[system]") {
@@ -187,14 +186,14 @@ TEST_CASE("files that are large and no pictures keep nobody else's from being re
   for (std::uint32_t i = 0; i < 16; ++i) {
     sparse.push_back(mill.folder / ("sparse" + std::to_string(i) + ".jpg"));
     write_file(sparse.back(), std::string("\xff\xd8\xff and no picture"));  // found out once all of it was read
-    fs::resize_file(sparse.back(), std::uintmax_t{kSanitized ? 16 : 64} << 20);
+    fs::resize_file(sparse.back(), std::uintmax_t{64} << 20);
   }
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
 
   const Process greedy = mill.start("work", sparse, kGreedy);
 
-  CHECK(had_meanwhile(steady, greedy, 4) >= (kSanitized ? 2 : 8));
+  CHECK(had_meanwhile(steady, greedy, 4) >= 8);
 }
 
 TEST_CASE("a packed batch of many missing files lets other packed ones pass", "[system]") {
@@ -203,11 +202,11 @@ TEST_CASE("a packed batch of many missing files lets other packed ones pass", "[
   const Process steady = mill.start("work", mill.with_paths({"packed=1", "batch=4", "slot_mib=1"}), kSteady);
   wait_until_done(steady, 5);
 
-  const std::string count = kSanitized ? "batch=4000" : "batch=30000";
+  const std::string count = "batch=30000";
   const Process greedy =
       mill.start("work", {"packed=1", count, "slot_mib=8", "slots=2", mill.folder / "missing*"}, kGreedy);
 
-  CHECK(had_meanwhile(steady, greedy, 2) >= (kSanitized ? 8 : 25));
+  CHECK(had_meanwhile(steady, greedy, 2) >= 25);
 }
 
 TEST_CASE("a folder of links that lead a long way round lets others list theirs", "[system]") {
@@ -225,14 +224,14 @@ TEST_CASE("a folder of links that lead a long way round lets others list theirs"
   for (int i = 0; i <= kDeep; ++i) way += "../";
   for (int i = 1; i <= kChain; ++i)
     fs::create_symlink(way + "." + std::to_string(i - 1), links + "/." + std::to_string(i));
-  for (int i = 0; i < (kSanitized ? 50 : 400); ++i)
+  for (int i = 0; i < 400; ++i)
     fs::create_symlink("." + std::to_string(kChain), links + "/" + std::to_string(i) + ".jpg");
   const Process steady = mill.start("list_again", {small}, kSteady);
   wait_until_done(steady, 5);
 
   const Process greedy = mill.start("list_again", {links}, kGreedy);
 
-  CHECK(had_meanwhile(steady, greedy, 2) >= (kSanitized ? 4 : 10));
+  CHECK(had_meanwhile(steady, greedy, 2) >= 10);
 }
 
 TEST_CASE("a client that keeps all of its batches stops itself alone", "[system]") {

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <iterator>
 
-#include "proto/base/sanitized.h"
 #include "tests/support/eventually.h"
 #include "tests/support/http2_connection.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/need.h"
 #include "tests/system/operator.h"
 
@@ -59,7 +59,7 @@ TEST_CASE("header blocks and PINGs without end cost their user his connections, 
              "is cut off: sent " + std::string(kind == "ping" ? "more than 64 PINGs" : "a header block")));
   CHECK(logs(*shared.daemon, "sent HTTP/2 frames beyond what a call needs, and is not let in for a minute"));
   shared.check_that_others_are_served();
-  if (kSanitized) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
+  if (under_sanitizer()) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
   CHECK(shared.daemon->memory("VmHWM") < before + 100_MiB);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("messages that are sent but for their ends are charged to their user, 
   }
 
   CHECK(eventually([&] { return shared.daemon->metric("millrace_requests_bytes") <= idle + 1e6; }));
-  if (kSanitized) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
+  if (under_sanitizer()) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
   CHECK(shared.daemon->memory("VmHWM") < before + 164_MiB);
   CHECK(eventually([&] { return shared.daemon->memory("VmRSS") < before + 100_MiB; }));
 }
@@ -94,7 +94,7 @@ TEST_CASE("frames that ask nothing are read at their user's rate, and others are
   REQUIRE(flood.wait_for("begins"));
 
   shared.check_that_others_are_served();
-  if (kSanitized) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
+  if (under_sanitizer()) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
   CHECK(shared.daemon->memory("VmHWM") < before + 100_MiB);
 }
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "proto/base/sanitized.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/opener_files.h"
 
 namespace millrace {
@@ -105,7 +105,7 @@ TEST_CASE("a folder that is swapped for a link to a secret never shows the secre
 
   std::size_t leaked = 0, well = 0, refused = 0;
   std::vector<std::string> both;
-  for (int i = 0; i < (kSanitized ? 32 : 500); ++i)
+  for (int i = 0; i < (under_sanitizer() ? 32 : 500); ++i)
     both.insert(both.end(), {folder + "/only_here.jpg", folder + "/x.jpg"});
   // Until it was seen both ways, at least a few times over.
   for (int round = 0; round < 5 || (round < 100 && (well == 0 || refused == 0)); ++round) {

@@ -11,9 +11,9 @@
 
 #include "daemon/fetch/opener_link.h"
 #include "proto/base/handoff_path.h"
-#include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/opener_files.h"
 
 namespace millrace {
@@ -198,7 +198,7 @@ struct Epochs {
     for (std::uint32_t i = 0; i < files(); ++i)
       picture_of(data / ("f" + std::to_string(i) + ".jpg"), 0, kAlice, 0640, i + 1);
   }
-  static std::uint32_t files() { return kSanitized ? 40 : 160; }
+  static std::uint32_t files() { return under_sanitizer() ? 40 : 160; }
   std::vector<std::string> arguments() const { return {data.path(), "batch=4"}; }
   OpenFolder data;
 };

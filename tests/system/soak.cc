@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "proto/base/handoff_path.h"
-#include "proto/base/sanitized.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"

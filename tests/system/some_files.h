@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/base/sanitized.h"
+#include "tests/support/under_sanitizer.h"
 
 namespace millrace {
 
@@ -18,7 +18,7 @@ inline std::size_t copy_some_files(const std::string& from, const std::string& i
   for (const auto& entry : fs::recursive_directory_iterator(from))
     if (entry.is_regular_file()) files.push_back(fs::relative(entry.path(), from));
   std::sort(files.begin(), files.end());
-  const std::size_t step = kSanitized ? 8 : 1;
+  const std::size_t step = under_sanitizer() ? 8 : 1;
   std::size_t copied = 0;
   for (std::size_t i = 0; i < files.size(); i += step, ++copied) {
     fs::create_directories((into / files[i]).parent_path());

@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "millrace/client.h"
-#include "proto/base/sanitized.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 
@@ -37,7 +37,7 @@ BatchRequest skipping(const std::vector<std::string>& paths) {
 }  // namespace
 
 TEST_CASE("an epoch under skip loses no sample while the daemon has no descriptor left", "[system]") {
-  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
+  if (under_sanitizer()) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   TempFolder folder;
   write_image_folder(folder.path(), {.images = 64});
   const Daemon daemon({.roots = {folder.path()}});
@@ -106,7 +106,7 @@ TEST_CASE("pictures that take much memory are decoded one after the other by all
   REQUIRE(batch.errors.empty());
   REQUIRE(batch.tensor.samples() == 8);
   REQUIRE(daemon.metric("millrace_decoding_bytes") == 0);
-  if (kSanitized) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
+  if (under_sanitizer()) return skip_loudly("the daemon's memory (a sanitizer's shadow counts as well)");
   INFO("before " << to_text(before) << ", at most " << to_text(daemon.memory("VmHWM")) << ", after "
                  << to_text(daemon.memory("VmRSS")));
   REQUIRE(daemon.memory("VmHWM") < before + 128_MiB);
