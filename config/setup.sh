@@ -319,7 +319,9 @@ run_tests() {
   [ "$preset" != clang ] || deps check
   [ "$preset" != cuda ] || deps --cuda build
   case $preset in
-    release | cuda) if find_nvcc >/dev/null; then options+=(-DMILLRACE_CUDA=ON); fi ;;
+    release) [ $long = no ] || ! find_nvcc >/dev/null || options+=(-DMILLRACE_CUDA=ON) ;;
+    cuda) options+=(-DMILLRACE_CUDA=ON) ;;
+    tsan) options+=(-DMILLRACE_TSAN_SEES_ALL="$([ $long = yes ] && echo ON || echo OFF)") ;;
   esac
   if [ $packages = nothing ]; then options+=(-DMILLRACE_PYTHON=python3); else options+=(-DMILLRACE_PYTHON="$(python_of venv)"); fi
   [ $packages != frameworks ] || frameworks=ON

@@ -8,6 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" Release MILLRACE_AS_RELEASED)  # also on in folders that are compiled as in this build
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
@@ -28,14 +29,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ looks for garbage once it has 1 GiB, and not at 128 MiB: a tenth to half of an object's time, for a quarter more memory.
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:--param=ggc-min-heapsize=1048576>)
 endif()
+get_directory_property(MILLRACE_OPTIONS_OF_RELEASE COMPILE_OPTIONS)  # all that come without sanitizers
 
 set(MILLRACE_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, `address,undefined` or `thread`")
 if(MILLRACE_SANITIZE)
   add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MILLRACE_SANITIZE})
   if(MILLRACE_SANITIZE MATCHES "address.*undefined")
-    # AddressSanitizer finds what these three look for, where it does harm; they are a third of the compiler's time.
-    add_compile_options(-fno-sanitize=object-size,null,vptr)
+    # AddressSanitizer finds what the first three look for, where it does harm; they are a third of the compiler's time. Alignment is a tenth, and
+    # looked at in what computes or reads bytes of strangers: see millrace_computes().
+    add_compile_options(-fno-sanitize=object-size,null,vptr,alignment)
   endif()
   if(MILLRACE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-Wno-tsan)  # Boost.Asio has fences, which g++'s ThreadSanitizer says that it does not follow
@@ -89,28 +92,49 @@ endfunction()
 # millrace_computes([NAME]): under sanitizers, the target's sources are optimised; without NAME those of all targets in this folder and below.
 # The preset clang optimises these and what fuzz targets link, and nothing else: an object takes half the time without.
 function(millrace_computes)
+  set(options -O1)
+  if(MILLRACE_SANITIZE MATCHES undefined)
+    list(APPEND options -fsanitize=alignment)
+  endif()
   if(MILLRACE_SANITIZE AND ARGC EQUAL 1)
-    target_compile_options(${ARGV0} PRIVATE -O1)
+    target_compile_options(${ARGV0} PRIVATE ${options})
   elseif(MILLRACE_SANITIZE)
-    add_compile_options(-O1)
+    add_compile_options(${options})
   endif()
 endfunction()
+
+# millrace_unwatched_by_tsan(): the sources of this folder and below are compiled as in the release build, of which ccache has the objects. For
+# code that shares nothing between threads, and for programs that are not under test. Their own reads and writes go unseen; locks and the C
+# library's functions are seen as everywhere. MILLRACE_TSAN_SEES_ALL, which the long run sets, has them instrumented.
+macro(millrace_unwatched_by_tsan)
+  if(MILLRACE_SANITIZE STREQUAL "thread" AND NOT MILLRACE_TSAN_SEES_ALL)
+    set_property(DIRECTORY PROPERTY COMPILE_OPTIONS "${MILLRACE_OPTIONS_OF_RELEASE}")
+    set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELEASE}")
+    set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+    set(MILLRACE_AS_RELEASED ON)
+  endif()
+endmacro()
+option(MILLRACE_TSAN_SEES_ALL "ThreadSanitizer watches what shares nothing between threads, too" OFF)
 
 # millrace_hardly_computes(NAME): the target's own sources are compiled quickly: see millrace_test.
 function(millrace_hardly_computes name)
   target_compile_options(${name} PRIVATE -O0)
+  if(MILLRACE_AS_RELEASED)
+    target_compile_options(${name} PRIVATE -g0)  # a check that fails names its line without; a sanitizer's report would not
+  endif()
   if(MILLRACE_SANITIZE MATCHES undefined)
     target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
   endif()
 endfunction()
 
-# millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds] [OPTIMISED]): a
-# Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
+# millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds] [HEADERS
+# target] [OPTIMISED]): a Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
 # seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
 # A test's own sources are compiled several at once. Unless they compute much themselves, they are compiled without optimisation and without
 # UndefinedBehaviorSanitizer: half the time, and a third less again. What is under test keeps both, but for functions in headers (tests/README.md).
+# They begin with the precompiled headers of HEADERS: millrace_test_headers, unless another target is named.
 function(millrace_test name)
-  cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER;HEADERS" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
   millrace_is_tested(is_tested "${ARG_UNDER}")
   if(NOT is_tested)
     return()
@@ -126,8 +150,15 @@ function(millrace_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(NOT ARG_OPTIMISED)
     millrace_hardly_computes(${name})
+    if(NOT ARG_HEADERS)
+      set(ARG_HEADERS millrace_test_headers)
+    endif()
+    target_precompile_headers(${name} REUSE_FROM ${ARG_HEADERS})
   else()
     millrace_computes(${name})
+    if(MILLRACE_AS_RELEASED)
+      target_compile_options(${name} PRIVATE -O1 -g0)  # two thirds of the compiler's time; what is under test keeps its own options
+    endif()
   endif()
   if(ARG_NEEDS)
     add_dependencies(${name} ${ARG_NEEDS})

@@ -68,7 +68,7 @@ constexpr int kStartAgain = 7;
 constexpr int kMostInFlight = 12;
 
 TEST_CASE("host programs go on while their cards fail in every way", "[fpga][card]") {
-  const unsigned seconds = number_of("MILLRACE_SOAK_SECONDS", 20), seed = number_of("MILLRACE_SOAK_SEED", 1);
+  const unsigned seconds = number_of("MILLRACE_SOAK_SECONDS", 10), seed = number_of("MILLRACE_SOAK_SEED", 1);
   std::mt19937 random(seed);
   const TempFolder folder;
   const Environment environment{
