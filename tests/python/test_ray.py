@@ -70,7 +70,6 @@ def test_each_view_has_a_column(cluster: Nodes, folder: Path) -> None:
             np.testing.assert_array_equal(row[name], pixels_of(row["id"])[12:20, 16:32])
 
 
-@pytest.mark.smoke
 def test_every_node_has_a_daemon_of_its_own_and_all_pictures_come_once(cluster: Nodes, folder: Path) -> None:
     columns: dict[str, Any] = {"include_labels": True, "include_ids": True, "include_paths": True}
     dataset = millrace.ray.read_images(folder, OWN_SIZE, batch_size=4, override_num_blocks=15, **columns)
