@@ -29,7 +29,7 @@ enum class Tag : std::uint32_t {
 };
 
 constexpr std::uint64_t kMostEntries = 65'535;
-constexpr std::uint32_t kInks = 5, kJpeg = 7, kApart = 2;
+constexpr std::uint32_t kInks = 5, kJpeg = 7, kPackBits = 32773, kApart = 2;
 
 std::size_t bytes_of_field_type(std::uint32_t type) {
   constexpr std::uint8_t kBytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
@@ -204,13 +204,17 @@ CodecMemory tiff_codec_memory(Size size, ByteReader bytes_untrusted) {
       planes * divide_up(size.width, is_tiled ? wide : size.width) * divide_up(size.height, high);
   const std::uint64_t lists = parts * 40 + directory->outside_bytes() * 6 + directory->entries() * 512;
   constexpr std::uint64_t kRows = 256;  // bytes a column that libjpeg holds, and what a row is read into
+  const std::uint32_t compression = directory->number_or(Tag::kCompression, 1);
+  // A tile; a strip where one is decoded as a whole.
   const std::uint64_t part =
-      is_tiled ? std::min<std::uint64_t>(wide, 1U << 20U) * std::min<std::uint64_t>(high, 1U << 20U) * pixel : 0;
+      is_tiled ? std::min<std::uint64_t>(wide, 1U << 20U) * std::min<std::uint64_t>(high, 1U << 20U) * pixel
+      : compression == kPackBits ? std::uint64_t{size.width} * std::min<std::uint64_t>(high, size.height) * pixel
+                                 : 0;
   const std::uint64_t reversed = directory->number(Tag::kFillOrder) == 2U ? bytes_untrusted.size() : 0;
   const std::uint64_t row = std::max<std::uint64_t>(size.width, is_tiled ? wide : 0) * (kRows + pixel);
   const Bytes needed = kCodecFixed + Bytes{lists + part + reversed + row};
   constexpr Bytes kScans = 110_MiB;  // libtiff lets libjpeg have 100 MiB for JPEG data in several scans
-  const bool is_jpeg = directory->number_or(Tag::kCompression, 1) == kJpeg;
+  const bool is_jpeg = compression == kJpeg;
   return {needed, is_jpeg ? needed + kScans : needed};
 }
 

@@ -13,7 +13,7 @@ bool is_tiff(const ByteReader& bytes_untrusted);
 // refused: libtiff would read them all.
 Result<ImageHeader> read_tiff_header(ByteReader bytes_untrusted, Metadata metadata);
 
-// Rows or a tile, the directory's values and where the strips or tiles are. At the most what JPEG data in several scans
+// Rows, a tile or a strip of PackBits, the directory's values and where the strips or tiles are. At the most what JPEG data in several scans
 // may take of libtiff.
 CodecMemory tiff_codec_memory(Size size, ByteReader bytes_untrusted);
 

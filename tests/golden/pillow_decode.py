@@ -39,6 +39,9 @@ EXCEPTIONS = {
     "made/png raw exif is no hex": "the same",
     "made/jpeg lossless": "SOF3: libjpeg-turbo 3, in Pillow's wheels, decodes it; Debian's 2.1 cannot",
     "made/bmp black and white in 8 bits": "Pillow takes a palette of black and white alone for a picture of 1 bit a pixel",
+    "made/bmp black alone in 4 bits": "nor is a palette of black alone one of 4 bits or 8 to Pillow",
+    "made/bmp black alone in 8 bits": "the same",
+    "made/bmp black and white in 4 bits": "the same",
     "made/bmp dark greys in 4 bits": "Pillow takes a palette of the greys 0 to 15 for a picture of 8 bits a pixel, and then fails",
     "made/tiff planes of 16 bits, 3": "Pillow takes each plane for one of 8 bits a sample",
     "made/tiff 262: 6": "YCbCr that is not JPEG is not decoded here",
@@ -210,7 +213,7 @@ def main():
     rng = random.Random(arguments.seed)
     comparison = Comparison(Tool(arguments.tool), rng)
     if not arguments.only:
-        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS, *avif_files.COMPARISONS, *heic_files.COMPARISONS):
+        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS, *avif_files.COMPARISONS, *heic_files.COMPARISONS, tiff_files.compare_packed_runs, raster_files.compare_small_palettes):
             compare(comparison, rng)
         comparison.expect_exceptions("made/")
     if arguments.data:

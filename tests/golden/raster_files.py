@@ -239,4 +239,11 @@ def compare_gif_parts(comparison, rng):
         comparison.compare(f"made/gif of {bits} bits and zeros", gif(rng, screen=(9, 9), frame=(0, 0, 9, 9), data=bytes([bits]) + b"\xff" + bytes(256)), 0)
 
 
+def compare_small_palettes(comparison, rng):
+    for bits in (4, 8):
+        comparison.compare(f"made/bmp black alone in {bits} bits", bmp(rng, width=32, height=32, bits=bits, palette=bytes(4), colours=1), 0)
+        comparison.compare(f"made/bmp white alone in {bits} bits", bmp(rng, width=32, height=32, bits=bits, palette=b"\xff\xff\xff\0", colours=1), 0)
+    comparison.compare("made/bmp black and white in 4 bits", bmp(rng, width=9, height=3, bits=4, palette=b"\0\0\0\0\xff\xff\xff\0", colours=2), 0)
+
+
 COMPARISONS = [compare_pnms, compare_bmps, compare_bmp_runs, compare_gifs, compare_gif_parts]

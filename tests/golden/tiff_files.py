@@ -140,4 +140,36 @@ def compare_tiff_directories(comparison, rng):
             comparison.compare(f"made/tiff damaged {compression}", bytes(data), 1)
 
 
+def packed_runs(rng, count):
+    """PackBits (TIFF 6.0, section 9) of `count` bytes, in runs that end where they like."""
+    data = b""
+    while count > 0:
+        length = min(rng.randint(1, 128), count)
+        if length > 1 and rng.random() < 0.6:
+            data += bytes([257 - length, rng.randrange(256)])
+        else:
+            data += bytes([length - 1]) + rng.randbytes(length)
+        count -= length
+        if rng.random() < 0.1:
+            data += b"\x80"  # of which no byte comes
+    return data
+
+
+def compare_packed_runs(comparison, rng):
+    for number in range(24):
+        bits, photometric, samples = rng.choice([(1, 0, 1), (1, 1, 1), (8, 1, 1), (8, 2, 3), (16, 1, 1), (8, 5, 4)])
+        width, height = rng.randint(1, 60), rng.randint(1, 40)
+        row, rows = (width * bits * samples + 7) // 8, rng.choice([1, 3, height])
+        strips = [packed_runs(rng, row * min(rows, height - y)) for y in range(0, height, rows)]
+        tags = shape(width, height, bits, photometric, samples) | {259: (SHORT, [32773]), 278: (LONG, [rows])}
+        name = f"made/tiff packbits {number}, {bits} bits, {samples} samples, {rows} rows"
+        comparison.compare(name, tiff(tags, strips))
+        for what in ("short", "long", "changed"):
+            strip = bytearray(rng.choice(strips))
+            at = rng.randrange(len(strip))
+            strip[at : at + 1] = {"short": b"", "long": bytes([strip[at]]) * 2, "changed": bytes([rng.randrange(256)])}[what]
+            others = [rng.choice(strips) for _ in strips[1:]]
+            comparison.compare(f"{name}, {what}", tiff(tags, [bytes(strip), *others]), 1)
+
+
 COMPARISONS = [compare_saved_tiffs, compare_tiff_pixels, compare_tiff_planes, compare_tiff_directories]

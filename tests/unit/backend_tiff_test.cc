@@ -58,6 +58,47 @@ TEST_CASE("a TIFF's pixels are the same in strips and tiles, planes and every co
   }
 }
 
+// A grey picture, 3 x 4 pixels, in strips of `rows` rows with this PackBits in each.
+File packed_strips(std::uint32_t rows, const std::vector<std::string>& strips) {
+  constexpr std::uint32_t kEntries = 9;
+  const std::uint32_t begin = 8 + 2 + 12 * kEntries + 4;
+  const auto count = static_cast<std::uint32_t>(strips.size());
+  std::string places, lengths, data;
+  for (const std::string& strip : strips) {
+    places += tiff_number(begin + 8 * count + static_cast<std::uint32_t>(data.size()));
+    lengths += tiff_number(static_cast<std::uint32_t>(strip.size()));
+    data += strip;
+  }
+  const bool is_one = count == 1;  // then its place and length are in the directory
+  return directory_of({{256, 3, 1, 3},
+                       {257, 3, 1, 4},
+                       {258, 3, 1, 8},
+                       {259, 3, 1, 32773},
+                       {262, 3, 1, 1},
+                       {273, 4, count, is_one ? begin + 8 : begin},
+                       {277, 3, 1, 1},
+                       {278, 3, 1, rows},
+                       {279, 4, count, is_one ? static_cast<std::uint32_t>(data.size()) : begin + 4 * count}},
+                      places + lengths + data);
+}
+
+TEST_CASE("runs of PackBits go across a TIFF's rows, and not across its strips", "[backend]") {
+  const std::vector<int> pixels{7, 7, 7, 7, 7, 7, 7, 7, 1, 2, 3, 4};
+
+  const File one = packed_strips(4, {"\xF9\x07\x03\1\2\3\4"s});
+  REQUIRE(decoded(decode_tiff, one, {3, 4}, 1) == pixels);
+  REQUIRE(decoded(decode_tiff, packed_strips(9, {"\xF9\x07\x03\1\2\3\4"s}), {3, 4}, 1) == pixels);
+  REQUIRE(decoded(decode_tiff, packed_strips(2, {"\xFB\x07"s, "\xFF\x07\x80\x03\1\2\3\4"s}), {3, 4}, 1) == pixels);
+  REQUIRE(decoded(decode_tiff, packed_strips(3, {"\xF9\x07\x00\1"s, "\x02\2\3\4\4"s}), {3, 4}, 1) == pixels);
+  std::mt19937 random(1);
+  check_boxes(decode_tiff, one, {3, 4}, random);
+
+  REQUIRE_THAT(decoding_refused(decode_tiff, packed_strips(4, {"\xF9\x07\x03\1\2\3"s}), {3, 4}),
+               Catch::Contains("Not enough data"));
+  REQUIRE_THAT(decoding_refused(decode_tiff, packed_strips(2, {"\xFB\x07\xFF\x07"s, "\x03\1\2\3\4"s}), {3, 4}),
+               Catch::Contains("Not enough data"));
+}
+
 TEST_CASE("16-bit colour of a TIFF keeps its upper byte, grey is cut off at 255", "[backend]") {
   const Pixels colour = make_pixels(20, 10, 3, 1), grey = make_pixels(20, 10, 1, 1);
 
@@ -206,6 +247,14 @@ TEST_CASE("what a TIFF takes of memory goes by its tiles, its strips and its com
   REQUIRE(needed({{322, 3, 1, 4096}, {323, 3, 1, 4096}}).needed > 48_MiB);
   REQUIRE(needed({{278, 3, 1, 1}}).needed - needed({}).needed >= Bytes{99 * 40});
   REQUIRE(needed({{259, 3, 1, 7}}).at_most > 100_MiB);
+  const std::vector<Entry> large{{256, 3, 1, 4000}, {257, 3, 1, 4000}, {258, 3, 1, 8}, {277, 3, 1, 3}};
+  const auto packed = [&](std::uint32_t rows) {
+    std::vector<Entry> entries = large;
+    entries.insert(entries.end(), {{259, 3, 1, 32773}, {278, 4, 1, rows}});
+    return tiff_probed(directory_of(entries)).codec.needed;
+  };
+  REQUIRE(packed(4000) - packed(1) >= Bytes{3999 * 12'000 - 3999 * 40});
+  REQUIRE(packed(0xFFFFFFFF) == packed(4000));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ Result<TiffPixels> pixels_of(TIFF* tiff, const Fields& fields) {
   return pixels;
 }
 
-// One decoding: the box's pixels out of rows or tiles.
+// One decoding: the box's pixels out of rows, strips or tiles.
 class Reading {
  public:
   Reading(TIFF* tiff, const Fields& fields, const TiffPixels& pixels, const DecodeRequest& request,
@@ -143,11 +143,13 @@ class Reading {
       : tiff_(tiff), fields_(fields), pixels_(pixels), request_(request), out_(out), source_(source) {}
 
   Result<void> run() {
-    const tmsize_t bytes = fields_.is_tiled ? TIFFTileSize(tiff_) : TIFFScanlineSize(tiff_);
-    const tmsize_t row = fields_.is_tiled ? TIFFTileRowSize(tiff_) : bytes;
+    // PackBits' runs may go across rows: a strip is decoded as a whole, as by Pillow.
+    const bool by_strips = !fields_.is_tiled && fields_.compression == COMPRESSION_PACKBITS;
+    const tmsize_t row = fields_.is_tiled ? TIFFTileRowSize(tiff_) : TIFFScanlineSize(tiff_);
+    const tmsize_t bytes = fields_.is_tiled ? TIFFTileSize(tiff_) : by_strips ? TIFFStripSize(tiff_) : row;
     if (bytes <= 0 || row <= 0) return error_of(source_);
     if (static_cast<std::size_t>(bytes) > std::max(kMostAtOnce, static_cast<std::size_t>(request_.codec.count)))
-      return unsupported("its tiles are too large");
+      return unsupported("its strips or tiles are too large");
     part_.reset(new (std::nothrow) std::uint16_t[(static_cast<std::size_t>(bytes) + 1) / 2]());
     if (!part_) return memory_error();
     part_bytes_ = bytes;
@@ -155,7 +157,7 @@ class Reading {
     const bool is_apart = fields_.planes != PLANARCONFIG_CONTIG && fields_.samples > 1;
     for (int plane = 0; plane < (is_apart ? 3 : 1); ++plane) {
       plane_ = is_apart ? plane : kAllPlanes;
-      MILLRACE_TRY_VOID(fields_.is_tiled ? read_tiles() : read_rows());
+      MILLRACE_TRY_VOID(fields_.is_tiled ? read_tiles() : by_strips ? read_strips() : read_rows());
     }
     return {};
   }
@@ -175,6 +177,24 @@ class Reading {
       clear_part();
       if (TIFFReadScanline(tiff_, part(), y, plane()) != 1) return error_of(source_);
       keep(part(), 0, static_cast<int>(fields_.width), static_cast<int>(y));
+    }
+    return {};
+  }
+
+  Result<void> read_strips() {
+    std::uint32_t rows_of_a_strip = 0;
+    TIFFGetFieldDefaulted(tiff_, TIFFTAG_ROWSPERSTRIP, &rows_of_a_strip);
+    const std::uint32_t high = std::min(rows_of_a_strip, fields_.height);
+    if (high == 0 || part_bytes_ / row_bytes_ < static_cast<tmsize_t>(high))
+      return Error{Code::kInvalid, "damaged TIFF: its strips have no size"};
+    for (std::uint64_t top = 0; top < fields_.height; top += high) {
+      if (is_late()) return deadline_error();
+      const std::uint32_t strip = TIFFComputeStrip(tiff_, static_cast<std::uint32_t>(top), plane());
+      clear_part();
+      if (TIFFReadEncodedStrip(tiff_, strip, part(), part_bytes_) < 0) return error_of(source_);
+      const auto rows = static_cast<int>(std::min<std::uint64_t>(high, fields_.height - top));
+      for (int y = 0; y < rows; ++y)
+        keep(part() + y * row_bytes_, 0, static_cast<int>(fields_.width), static_cast<int>(top) + y);
     }
     return {};
   }
@@ -220,7 +240,7 @@ class Reading {
   const DecodeRequest& request_;
   const kernels::MutableU8View& out_;
   const TiffSource& source_;
-  std::unique_ptr<std::uint16_t[]> part_;  // a row or a tile
+  std::unique_ptr<std::uint16_t[]> part_;  // a row, a strip or a tile
   tmsize_t part_bytes_ = 0, row_bytes_ = 0;
   int plane_ = kAllPlanes;
 };

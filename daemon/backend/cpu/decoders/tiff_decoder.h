@@ -5,8 +5,8 @@
 // Verdicts are the same for every box, because all strips or tiles are decoded. What libtiff has to say it says in the
 // error, and nowhere else.
 //
-// Memory: the box, a byte or three a pixel, in `buffer`; in libtiff a row or a tile, the directory, and where the parts
-// are, as formats/tiff.h has it. Nothing that it takes at once is larger than that.
+// Memory: the box, a byte or three a pixel, in `buffer`; a row, a tile or a strip of PackBits, the directory, and where
+// the parts are, as formats/tiff.h has it. Nothing that is taken at once is larger than that.
 #pragma once
 
 #include "daemon/backend/cpu/decoders/decode.h"
