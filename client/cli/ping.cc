@@ -14,6 +14,10 @@
 namespace millrace::cli {
 namespace {
 
+// The daemon bounds the calls that a user begins in a second, and his jobs begin some, too.
+constexpr std::size_t kAtOnce = 200;
+constexpr std::chrono::milliseconds kApart{5};
+
 struct PingOptions {
   ConnectionOptions connection;
   std::uint32_t count = 10;
@@ -67,6 +71,7 @@ int ping(const PingOptions& options) {
   std::vector<std::chrono::nanoseconds> times;
   watch_for_interrupt();
   while (times.size() < options.count && !interrupted()) {
+    if (times.size() >= kAtOnce && !wait_unless_interrupted(kApart)) break;
     const auto time = round_trip(options, client);
     if (!time) return report(time.error());
     times.push_back(*time);
@@ -85,7 +90,9 @@ int ping(const PingOptions& options) {
 void add_ping(Command app, Chosen& chosen) {
   auto options = std::make_shared<PingOptions>();  // shared with the callback
   const Command command = app.subcommand("ping", "Is the daemon there, and how long does a round trip take?");
-  command.option("-c,--count", options->count, "round trips").check(whole_number(1, 1'000'000)).show_default();
+  command.option("-c,--count", options->count, "round trips; behind the first 200, 200 a second")
+      .check(whole_number(1, 1'000'000))
+      .show_default();
   command.flag("--alive", options->alive,
                "Is it there at all? A daemon that drains or stops is; without this option it is not, for it takes "
                "nothing new");

@@ -133,6 +133,16 @@ TEST_CASE("the commands take folders and files whose names are not UTF-8", "[sys
   REQUIRE_THAT(doctor.output, Catch::Contains("caf\\xe9: you may list and read it"));
 }
 
+TEST_CASE("as many round trips as ping is asked for are within what a user may call", "[system]") {
+  const Daemon daemon({});
+
+  const Ran ping = run({"millrace", "ping", "--socket", daemon.socket(), "-c", "1400"});
+
+  CAPTURE(ping.errors);
+  REQUIRE(ping.status == 0);
+  REQUIRE_THAT(ping.output, Catch::Contains("1400 round trips"));
+}
+
 TEST_CASE("ping, stats and devices tell of a daemon", "[system]") {
   const Daemon daemon({});
 
