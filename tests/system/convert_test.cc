@@ -330,6 +330,37 @@ TEST_CASE("--delete leaves neither empty folders nor links to what it deleted", 
   REQUIRE(fs::is_symlink(elsewhere / "theirs.jpg"));
 }
 
+TEST_CASE("a folder that cannot be read is named and passed over, and --delete leaves it", "[system]") {
+  if (!is_root()) return skip_loudly("converting what another user may not read (needs root)");
+  constexpr uid_t kSomebody = 64002;
+  const TempFolder folder;
+  fs::permissions(folder.path(), fs::perms(0755));
+  const std::string program = copy_for_all_users(bin_folder() + "/millrace", folder.path());
+  fs::create_directories(folder / "in/shut/deeper");
+  fs::create_directories(folder / "in/open");
+  fs::create_directories(folder / "out");
+  write_jpeg(folder / "in/shut/deeper/1.jpg", 1);
+  write_jpeg(folder / "in/open/2.jpg", 2);
+  for (const char* path : {"in", "in/open", "in/open/2.jpg", "out"})
+    REQUIRE(::chown((folder / path).c_str(), kSomebody, kSomebody) == 0);
+  REQUIRE(::chmod((folder / "in/shut").c_str(), 0700) == 0);
+  const Process process = Process::spawn(
+      {.argv = {program, "convert", "--to", "packed", folder / "in", folder / "out", "--delete", "--json"},
+       .user = kSomebody});
+  const Ran ran{process.wait().value_or(-1), process.output(), process.errors()};
+
+  CAPTURE(ran.errors, ran.output);
+  REQUIRE(ran.status == 1);
+  REQUIRE_THAT(ran.errors, Catch::Contains("in/shut: ") && Catch::Contains("passed over, with all that is in it"));
+  REQUIRE(count(ran, "converted") == 1);
+  REQUIRE(count(ran, "failed") == 0);
+  REQUIRE(count(ran, "unreadable_folders") == 1);
+  REQUIRE(fs::exists(folder / "out/open/2.mrp"));
+  REQUIRE_FALSE(fs::exists(folder / "out/shut"));
+  REQUIRE_FALSE(fs::exists(folder / "in/open/2.jpg"));
+  REQUIRE(fs::exists(folder / "in/shut/deeper/1.jpg"));
+}
+
 TEST_CASE("what is copied is named with the reason", "[system]") {
   const TempFolder folder;
   fs::create_directories(folder / "in");

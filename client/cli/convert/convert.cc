@@ -51,7 +51,8 @@ constexpr const char* kConvertFooter =
     "Packed files have some 1.2 times the bytes of photographs' files, and up to 2.3 times those of strongly "
     "compressed ones.\n"
     "Nothing is written over. After Ctrl-C, or when the disk was full, the same command goes on where it was: what is "
-    "there is compared, not made again. Links are followed. --delete deletes none whose target is still there, nor "
+    "there is compared, not made again. A folder that cannot be read is named and passed over, and the status is 1. "
+    "Links are followed. --delete deletes none whose target is still there, nor "
     "anything that only a link leads to; folders that it emptied go. Needs no daemon.\n\n"
     "Examples:\n"
     "  millrace convert --to packed /data/train /data/train-packed\n"
@@ -139,7 +140,10 @@ class Conversion {
 
   Result<void> run() {
     MILLRACE_TRY(tree_, read_tree(plan_.from));
-    if (tree_.files.empty()) return Error{Code::kNotFound, options_.from + ": no files in it"};
+    for (const UnreadableFolder& folder : tree_.unreadable) report_.add_unreadable(folder, progress_);
+    if (tree_.files.empty())
+      return Error{Code::kNotFound, options_.from + (tree_.unreadable.empty() ? ": no files in it"
+                                                                              : ": no files in it that can be read")};
     MILLRACE_TRY(const FolderLock lock, FolderLock::take(plan_.into));
     for (const TreeFolder& folder : tree_.folders) {
       std::error_code failed;
@@ -153,7 +157,7 @@ class Conversion {
     const auto links = static_cast<std::size_t>(first - tree_.files.begin());
     work_on(0, links);
     if (!error_ && !interrupted()) work_on(links, tree_.files.size());
-    if (plan_.delete_converted && !error_ && !interrupted() && report_.failed() == 0)
+    if (plan_.delete_converted && !error_ && !interrupted() && report_.failed() + report_.unreadable() == 0)
       report_.removed(remove_what_is_left(plan_.from, tree_));
     progress_.clear();
     report_.finish();
@@ -239,7 +243,7 @@ int convert(const ConvertOptions& options) {
   }
   if (!ended) return std::fprintf(stderr, "millrace: %s\n", printable(ended.error().message).c_str()), kFailed;
   if (interrupted()) return std::fputs("millrace: interrupted; the same command goes on\n", stderr), kInterrupted;
-  return conversion.report().failed() == 0 ? kFine : kFailed;
+  return conversion.report().failed() + conversion.report().unreadable() == 0 ? kFine : kFailed;
 }
 
 }  // namespace

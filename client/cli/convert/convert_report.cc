@@ -55,8 +55,16 @@ void ConvertReport::add(const std::string& path, const Converted& file, Progress
   }
 }
 
+void ConvertReport::add_unreadable(const UnreadableFolder& folder, Progress& progress) {
+  if (++unreadable_ > kShown) return;
+  progress.clear();
+  std::fprintf(stderr, "millrace: %s: passed over, with all that is in it\n", printable(folder.error.message).c_str());
+}
+
 void ConvertReport::finish() const {
   if (failed_ > kShown) std::fprintf(stderr, "millrace: ... and %s more failed\n", grouped(failed_ - kShown).c_str());
+  if (unreadable_ > kShown)
+    std::fprintf(stderr, "millrace: ... and %s more folders cannot be read\n", grouped(unreadable_ - kShown).c_str());
 }
 
 void ConvertReport::add_copied(const std::string& path, NotPacked why) {
@@ -102,6 +110,9 @@ void ConvertReport::print_text(std::chrono::duration<double> elapsed, std::size_
   if (there_ > 0) std::printf("%s of them were there from an earlier run\n", grouped(there_).c_str());
   if (deleted_ > 0) std::printf("%s sources deleted\n", grouped(deleted_).c_str());
   if (removed_ > 0) std::printf("%s folders and links removed that had nothing left\n", grouped(removed_).c_str());
+  if (unreadable_ > 0)
+    std::printf("passed over: %s folders that cannot be read, with all that is in them\n",
+                grouped(unreadable_).c_str());
   if (odd > 0)
     std::printf("left out: %s that are neither file nor folder, or links that lead nowhere\n", grouped(odd).c_str());
 }
@@ -111,6 +122,7 @@ void ConvertReport::print_json(std::chrono::duration<double> elapsed, std::size_
   json.begin_object().member("converted", converted_).member("copied", copied_).member("failed", failed_);
   json.member("there_before", there_).member("deleted", deleted_);
   json.member("removed_folders_and_links", removed_).member("left_out", std::uint64_t{odd});
+  json.member("unreadable_folders", unreadable_);
   json.member("bytes_before", bytes_before_).member("bytes_after", bytes_after_);
   json.member("bytes_copied", bytes_copied_).member("seconds", elapsed.count());
   json.key("why_copied").begin_object();

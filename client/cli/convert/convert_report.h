@@ -21,11 +21,13 @@ class ConvertReport {
 
   // `path`: of the source. Failures go to stderr: the first 100 of them, the others as a count.
   void add(const std::string& path, const Converted& file, Progress& progress);
+  void add_unreadable(const UnreadableFolder& folder, Progress& progress);  // likewise
   void removed(std::size_t folders_and_links) { removed_ += folders_and_links; }
   void finish() const;
 
   std::uint64_t done() const { return converted_ + copied_; }
   std::uint64_t failed() const { return failed_; }
+  std::uint64_t unreadable() const { return unreadable_; }
 
   void print_text(std::chrono::duration<double> elapsed, std::size_t odd) const;
   void print_json(std::chrono::duration<double> elapsed, std::size_t odd) const;
@@ -46,7 +48,7 @@ class ConvertReport {
 
   const ConvertTo to_;
   const Naming naming_;
-  std::uint64_t converted_ = 0, copied_ = 0, failed_ = 0, there_ = 0, deleted_ = 0, removed_ = 0;
+  std::uint64_t converted_ = 0, copied_ = 0, failed_ = 0, unreadable_ = 0, there_ = 0, deleted_ = 0, removed_ = 0;
   std::uint64_t bytes_before_ = 0, bytes_after_ = 0, bytes_copied_ = 0;
   std::array<Copied, kReasons> why_{};
 };

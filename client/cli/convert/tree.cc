@@ -25,14 +25,14 @@ class Walk {
   Result<void> enter(const std::string& path, bool by_link) {
     const std::string whole = joined(root_, path);
     struct stat status {};
-    if (::stat(whole.c_str(), &status) != 0) return errno_error(whole, errno);
+    if (::stat(whole.c_str(), &status) != 0) return cannot_read(path, errno_error(whole, errno));
     const Identity identity{status.st_dev, status.st_ino};
     if (std::ranges::count(above_, identity) != 0) return ++tree_.odd, Result<void>();
     std::error_code failed;
     std::set<std::string, std::less<>> names;
     for (fs::directory_iterator at(whole, failed), end; !failed && at != end; at.increment(failed))
       names.insert(at->path().filename().string());
-    if (failed) return errno_error(whole, failed.value());
+    if (failed) return cannot_read(path, errno_error(whole, failed.value()));
     above_.push_back(identity);
     const Result<void> done = take(path, names, by_link);
     above_.pop_back();
@@ -45,6 +45,12 @@ class Walk {
   }
 
  private:
+  Result<void> cannot_read(const std::string& path, Error error) {
+    if (path.empty()) return error;
+    tree_.unreadable.push_back({path, std::move(error)});
+    return {};
+  }
+
   Result<void> take(const std::string& path, const std::set<std::string, std::less<>>& names, bool by_link) {
     const std::size_t folder = tree_.folders.size();
     tree_.folders.push_back({path, {}, by_link});

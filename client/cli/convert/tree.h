@@ -23,16 +23,22 @@ struct TreeFile {
   bool by_link = false;  // it, or a folder above it, is a link
 };
 
+struct UnreadableFolder {
+  std::string path;  // beneath the root
+  Error error;       // which names it in full
+};
+
 struct Tree {
-  std::vector<TreeFolder> folders;  // each behind the one that it lies in
-  std::vector<TreeFile> files;      // those by a link first, then folder by folder, by name
-  std::size_t odd = 0;              // sockets, pipes, devices, links to nothing or back: none of them is a file
+  std::vector<TreeFolder> folders;           // each behind the one that it lies in
+  std::vector<TreeFile> files;               // those by a link first, then folder by folder, by name
+  std::vector<UnreadableFolder> unreadable;  // neither these nor what is in them is in `folders` or `files`
+  std::size_t odd = 0;  // sockets, pipes, devices, links to nothing or back: none of them is a file
 };
 
 // "a/b" and "c" to "a/b/c".
 std::string joined(const std::string& folder, const std::string& name);
 
-// Errors: a folder cannot be read, named.
+// Errors: the root cannot be read.
 Result<Tree> read_tree(const std::string& root);
 
 // After files of a tree were deleted: removes folders beneath the root that are empty, and links that lead nowhere now.
