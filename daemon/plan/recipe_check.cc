@@ -166,6 +166,8 @@ Result<void> check_filters(const Recipe& recipe) {
     return wrong_field("resize.random_filters", "must be at most " + std::to_string(Recipe::kMostFilters));
   for (const Filter filter : recipe.random_filters)
     if (filter > Filter::kLanczos) return wrong_field("resize.random_filters", "one of them is none");
+  if (!recipe.random_filters.empty() && recipe.filter != Filter::kBilinear)
+    return wrong_field("resize.filter", "one of random_filters is drawn in its place: leave one of the two out");
   return {};
 }
 

@@ -43,6 +43,17 @@ TEST_CASE("recipes that people use are accepted", "[plan]") {
   REQUIRE(field_refused({.crop = BoxCrop{{0, 0, 32, 32}}}) == "none");
 }
 
+TEST_CASE("a filter beside those that are drawn is refused", "[plan]") {
+  const std::vector<Filter> drawn{Filter::kBox, Filter::kLanczos};
+
+  REQUIRE(field_refused({.resize = ExactSize{{9, 9}}, .random_filters = drawn}) == "none");
+  for (const Filter filter : {Filter::kNearest, Filter::kBox, Filter::kHamming, Filter::kBicubic, Filter::kLanczos}) {
+    CAPTURE(static_cast<int>(filter));
+    REQUIRE(field_refused({.resize = ExactSize{{9, 9}}, .filter = filter, .random_filters = drawn}) ==
+            "recipe.resize.filter");
+  }
+}
+
 TEST_CASE("a value out of range is refused by the field's name", "[plan]") {
   REQUIRE(field_refused({.resize = ExactSize{{0, 224}}}) == "recipe.resize.exact.width");
   REQUIRE(field_refused({.resize = ExactSize{{224, 65'536}}}) == "recipe.resize.exact.height");
