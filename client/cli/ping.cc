@@ -14,7 +14,7 @@
 namespace millrace::cli {
 namespace {
 
-// The daemon bounds the calls that a user begins in a second, and his jobs begin some, too.
+// Within what the daemon allows a user (daemon/serve/call_meter.h), with room for the calls of the user's jobs.
 constexpr std::size_t kAtOnce = 200;
 constexpr std::chrono::milliseconds kApart{5};
 
@@ -90,7 +90,7 @@ int ping(const PingOptions& options) {
 void add_ping(Command app, Chosen& chosen) {
   auto options = std::make_shared<PingOptions>();  // shared with the callback
   const Command command = app.subcommand("ping", "Is the daemon there, and how long does a round trip take?");
-  command.option("-c,--count", options->count, "round trips; behind the first 200, 200 a second")
+  command.option("-c,--count", options->count, "round trips; after 200 of them, one in 5 ms")
       .check(whole_number(1, 1'000'000))
       .show_default();
   command.flag("--alive", options->alive,
