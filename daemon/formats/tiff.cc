@@ -22,6 +22,7 @@ enum class Tag : std::uint32_t {
   kSamples = 277,
   kRowsPerStrip = 278,
   kPlanes = 284,
+  kColourMap = 320,
   kTileWidth = 322,
   kTileHeight = 323,
   kExtraSamples = 338,
@@ -29,7 +30,7 @@ enum class Tag : std::uint32_t {
 };
 
 constexpr std::uint64_t kMostEntries = 65'535;
-constexpr std::uint32_t kInks = 5, kJpeg = 7, kPackBits = 32773, kApart = 2;
+constexpr std::uint32_t kPalette = 3, kInks = 5, kJpeg = 7, kPackBits = 32773, kApart = 2;
 
 std::size_t bytes_of_field_type(std::uint32_t type) {
   constexpr std::uint8_t kBytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};
@@ -72,6 +73,11 @@ class Directory {
   }
   std::uint32_t number_or(Tag tag, std::uint32_t otherwise) const { return number(tag).value_or(otherwise); }
   bool has(Tag tag) const { return find(tag).has_value(); }
+  // How many values it has; 0: none, or not all of them are in the file.
+  std::uint64_t values_there(Tag tag) const {
+    const std::optional<Entry> entry = find(tag);
+    return entry && entry->bytes() > 0 && values(tag).size() == entry->bytes() ? entry->count : 0;
+  }
   ByteView values(Tag tag) const {
     const std::optional<Entry> entry = find(tag);
     return entry ? bytes_.part(entry->values_at, entry->bytes()) : ByteView();
@@ -166,6 +172,13 @@ std::uint32_t samples_of(const Directory& directory) {
   return std::clamp<std::uint32_t>(directory.number_or(Tag::kSamples, 1), 1, 16);
 }
 
+// Whether the colours that its samples name are there. libtiff takes the samples for grey where they are not.
+bool lacks_colours(const Directory& directory) {
+  if (directory.number_or(Tag::kPhotometric, 0) != kPalette) return false;
+  const std::uint32_t bits = std::min(directory.number_or(Tag::kBits, 1), 16U);
+  return directory.values_there(Tag::kColourMap) < std::uint64_t{3} << bits;
+}
+
 }  // namespace
 
 bool is_tiff(const ByteReader& bytes_untrusted) {
@@ -179,6 +192,7 @@ Result<ImageHeader> read_tiff_header(ByteReader bytes_untrusted, Metadata metada
   if (!width || !height) return Error{Code::kInvalid, "a broken TIFF: its directory does not say how large it is"};
   if (directory.outside_bytes() > bytes_untrusted.size())
     return Error{Code::kInvalid, "a broken TIFF: its directory speaks of more bytes than the file has"};
+  if (lacks_colours(directory)) return Error{Code::kInvalid, "a broken TIFF: its palette is missing or cut off"};
   ImageHeader header{.size = {*width, *height},
                      .has = {.alpha = samples_of(directory) > colours_of(directory),
                              .cmyk = directory.number_or(Tag::kPhotometric, 0) == kInks,

@@ -29,17 +29,62 @@ def is_whole_but_for_exif(data):
             image.getexif()
     except SyntaxError as error:
         return "not a TIFF file" in str(error)
-    except OSError:
+    except Exception:  # whatever else Pillow raises
         pass
     return False
 
 
-# name: (reason, what may differ, whether a file is of the class)
+def is_of(*kinds):
+    """Of these kinds of file, whatever is said of it."""
+    return lambda trial, _: trial.file.startswith(kinds)
+
+
+def says(kind, words):
+    """Of this kind of file, and what is said of it has these words."""
+    return lambda trial, details: trial.file.startswith(kind) and words in details
+
+
+DELIVERED, REFUSED, OTHER_PIXELS = "whole: delivered, Pillow refuses", "whole: refused, Pillow delivers", "whole: other pixels"
+CROP_PIXELS = "crop: other pixels than Pillow's"
+
+# name: (reason, what may differ, whether a trial is of the class by its file or by what is said of it)
 CLASSES = {
-    "incomplete progressive": ("libjpeg-turbo 2.1 and 3 smooth blocks by different rules", ["whole: other pixels"], is_incomplete_progressive),
+    "incomplete progressive": (
+        "libjpeg-turbo 2.1 and 3 smooth blocks by different rules",
+        [OTHER_PIXELS],
+        lambda trial, _: is_incomplete_progressive(trial.data),
+    ),
     "EXIF that is no TIFF": (
         "the picture is whole, and upright as far as anybody can tell",
-        ["whole: delivered, Pillow refuses", "crop: delivered from a damaged header"],
-        is_whole_but_for_exif,
+        [DELIVERED, "crop: delivered from a damaged header"],
+        lambda trial, _: is_whole_but_for_exif(trial.data),
+    ),
+}
+OTHER_CLASSES = {
+    "AVIF, last rows": (
+        "dav1d before 1.4 does not see that the codes of a tile's last superblocks go on behind its data",
+        [DELIVERED],
+        says("avif", "planes failed"),
+    ),
+    "HEIC": (
+        "what libde265 makes up, and warns of, is an error here; of what it does not see 1.0 and 1.1 make different pixels",
+        [REFUSED, OTHER_PIXELS, CROP_PIXELS],
+        is_of("heic"),
+    ),
+    "beside the picture": (
+        "the picture is whole: pillow-heif reads EXIF and profiles first, libavif properties of no use to pixels",
+        [DELIVERED],
+        says(("heic", "avif"), "as the undamaged file's"),
+    ),
+    "TIFF, faxes": ("libtiff 4.5 and 4.7 make different rows of damaged ones", [REFUSED, OTHER_PIXELS, CROP_PIXELS], is_of("tiff fax")),
+    "TIFF, directory": (
+        "values that are not in the file are an error here; Pillow passes over them",
+        [REFUSED],
+        says("tiff", "more bytes than the file has"),
+    ),
+    "TIFF, uncompressed": (
+        "libtiff refuses what Pillow, which reads these itself, does not look at",
+        [REFUSED],
+        lambda trial, details: trial.file == "tiff raw" or 'for "Compression"' in details,
     ),
 }

@@ -48,7 +48,23 @@ def anatomy_of(data):
         return Anatomy(tuple(jpeg_scans(data)))
     if data[:4] == b"RIFF":
         return Anatomy(tuple(chunks(data, 12, "little", 4, 0, (b"VP8 ", b"VP8L", b"ALPH"))))
-    return Anatomy(tuple(chunks(data, 8, "big", 0, 4, (b"IDAT",))))
+    if data[:4] == b"\x89PNG":
+        return Anatomy(tuple(chunks(data, 8, "big", 0, 4, (b"IDAT",))))
+    return Anatomy(((pixels_at(data), len(data)),))
+
+
+def pixels_at(data):
+    """Where the pixels of another format begin, about: what stands before is its header. Of a TIFF the directory may stand behind them."""
+    if data[:2] == b"BM":
+        return int.from_bytes(data[10:14], "little")
+    if data[:3] == b"GIF":
+        return 13 + (3 << 1 + (data[10] & 7) if data[10] & 128 else 0)
+    if data[4:8] == b"ftyp":
+        return data.index(b"mdat") + 4
+    if data[:2] in (b"II", b"MM"):
+        directory = int.from_bytes(data[4:8], "little" if data[:2] == b"II" else "big")
+        return 8 if directory > 8 else min(200, len(data) // 2)
+    return 12
 
 
 def chunks(data, at, order, size_at, extra, wanted):

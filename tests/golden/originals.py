@@ -7,8 +7,10 @@ import random
 import struct
 import zlib
 
+import raster_files
+from heic_files import pillow_heif
 from made_pictures import exif_with, noisy_gradient, saved
-from pillow_side import Image, numpy
+from pillow_side import Image, Picture, numpy
 
 LARGEST = 250_000  # bytes of a file: larger photographs only make the test longer
 
@@ -81,8 +83,73 @@ def webp_alpha(image, rng):
     return webp(image, rng, mode="RGBA")
 
 
+def small_of(image, rng, mode="RGB"):
+    small = image.resize((rng.randint(2, 200), rng.randint(2, 150)))
+    return small.quantize(rng.choice((2, 16, 200))) if mode == "P" else small.convert(mode)
+
+
+def bmp(image, rng):
+    return saved(small_of(image, rng, rng.choice(("RGB", "RGBA", "L", "P", "1"))), format="BMP")
+
+
+def bmp_runs(_, rng):
+    """BMP in run-length codes, which Pillow does not write."""
+    width, height, bits = rng.randint(1, 60), rng.randint(1, 40), rng.choice((4, 8))
+    palette = raster_files.random_palette(rng, 1 << bits, 4)
+    while True:  # until its codes are as many as the picture wants
+        data = raster_files.runs(rng, width, height, bits == 4)
+        file = raster_files.bmp(rng, width=width, height=height, bits=bits, compression=2 if bits == 4 else 1, palette=palette, data=data)
+        if Picture("", file).error is None:
+            return file
+
+
+def gif(image, rng):
+    return saved(small_of(image, rng, rng.choice(("P", "L", "1"))), format="GIF", interlace=rng.randrange(2))
+
+
+def pnm(image, rng):
+    return saved(small_of(image, rng, rng.choice(("RGB", "L", "1"))), format="PPM")
+
+
+def tiff_kind(name, compression, modes, **more):
+    def tiff(image, rng):
+        options = {"compression": compression} | more
+        if compression != "jpeg":  # its rows have to be whole blocks
+            options["strip_size"] = rng.choice((500, 8192, 65536))
+        return saved(small_of(image, rng, rng.choice(modes)), format="TIFF", **options)
+
+    tiff.__name__ = f"tiff_{name}"
+    return tiff
+
+
+ANY = ("RGB", "RGB", "RGBA", "L", "LA", "P", "1", "CMYK")
+TIFFS = [
+    tiff_kind("raw", None, ANY),
+    tiff_kind("lzw", "tiff_lzw", ANY),
+    tiff_kind("lzw_predicted", "tiff_lzw", ("RGB", "L"), tiffinfo={317: 2}),
+    tiff_kind("deflate", "tiff_adobe_deflate", ANY),
+    tiff_kind("packbits", "packbits", ANY),
+    tiff_kind("jpeg", "jpeg", ("RGB", "L", "CMYK")),
+    tiff_kind("fax3", "group3", ("1",)),
+    tiff_kind("fax4", "group4", ("1",)),
+]
+
+
+def avif(image, rng):
+    small = small_of(image, rng, rng.choice(("RGB", "RGB", "RGBA", "L")))
+    return saved(small, format="AVIF", quality=rng.choice((30, 60, 90)), subsampling=rng.choice(("4:2:0", "4:4:4")), speed=8)
+
+
+def heic(image, rng):
+    tiles = {"tile_size": 64} if rng.random() < 0.3 else {}
+    small = small_of(image, rng)
+    even = small.resize((small.width + small.width % 2, small.height + small.height % 2))
+    return saved(even, format="HEIF", quality=rng.choice((30, 80)), chroma=rng.choice((420, 444)), **tiles)
+
+
 # The kinds of file; those that occur twice are drawn twice as often.
-KINDS = ["photo", "photo", "photo", again, restarts, restarts, progressive, png, png, interlaced, webp, webp_lossless, webp_alpha]
+USUAL = ["photo", "photo", "photo", again, restarts, restarts, progressive, png, png, interlaced, webp, webp_lossless, webp_alpha]
+OTHERS = [bmp, bmp, bmp_runs, gif, gif, pnm, *TIFFS, avif, avif, avif, *([heic, heic, heic] if pillow_heif else [])]
 
 
 def files_in(folder):
@@ -91,10 +158,10 @@ def files_in(folder):
 
 
 class Originals:
-    """The files to damage; `data`: the folder of test data, or None."""
+    """The files to damage, of these kinds; `data`: the folder of test data, or None."""
 
-    def __init__(self, data):
-        self.made = not data
+    def __init__(self, data, kinds):
+        self.kinds, self.made = kinds, not data
         self.photos = files_in(os.path.join(data, "photos")) if data else [f"made {number}" for number in range(12)]
         self.kodak = files_in(os.path.join(data, "kodak")) if data else self.photos
 
@@ -116,7 +183,7 @@ class Originals:
 
     def draw(self, rng):
         """(kind, name of the source, bytes)."""
-        kind = rng.choice(KINDS)
+        kind = rng.choice(self.kinds)
         path = rng.choice(self.kodak if kind in (png, interlaced) else self.photos)
         name = kind if kind == "photo" else kind.__name__.replace("_", " ")
         return name, os.path.basename(path), self.file(kind, path)
