@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2154
 # config/setup.sh build and package: configuring, compiling, and what both say of it. Sourced by setup.sh, whose functions and variables it uses.
 
-jobs_for_this_machine() {  # one a core, but no more than memory allows at 1 GiB each
+jobs_for_this_machine() {  # one a core, but no more than memory allows at 1.5 GiB each
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' /proc/meminfo)
   [ "${memory:-1}" -ge 1 ] || memory=1
   echo $((cores < memory ? cores : memory))
 }

@@ -38,17 +38,17 @@ usage: $me COMMAND [ARGUMENTS]
                     the training recipe; a contact sheet to look at, the throughput, and what the cache brought
   test [--preset P] [--offline | --frameworks] [--long] [CTEST ARGUMENTS]
                     deps and build, then the tests; for example: $me test -L unit, or $me test -LE golden. Where -R NAME or
-                    -L LABEL chooses tests, only what those need is built; tests in Python need everything.
+                    -L LABEL chooses tests, only what those need is built; of the labels system, python and hf some need everything.
                     Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch, JAX and Ray, whose packages
                     are 3 GB to fetch and 5 GB on the disk. --long: also the tests labelled long; tests/README.md lists them
-  test --all        the long run, some hours, as root: every test with every preset that checks something of its own, soaks of ten minutes, a minute
-                    for each fuzz target, packages, and wheels on other distributions
+  test --all        the long run, some two hours, as root: what .ci/run does, the tests labelled long, soaks of ten minutes, a minute for each
+                    fuzz target, the preset debug, and wheels, on Debian 13 too. tests/README.md lists what is in neither
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
   bench --python [--json] [--only client,throughput,dataloader,augmented,one_image,in_place,processors,transformers,ray,steady,import] [--data FOLDER]
-                    the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
+                    the Python package's, with PyTorch from PyPI in the tests' virtual environment: 3 GB to fetch
   bench --resample [--rounds N] [--target avx2]
                     our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own
   bench --peers [--only PEERS] [--rounds N] [--batches N] [--data FOLDER] [--resume] [--publish]
@@ -319,7 +319,7 @@ run_tests() {
   [ "$preset" != clang ] || deps check
   [ "$preset" != cuda ] || deps --cuda build
   case $preset in
-    release) [ $long = no ] || ! find_nvcc >/dev/null || options+=(-DMILLRACE_CUDA=ON) ;;
+    release) options+=(-DMILLRACE_CUDA="$([ $long = yes ] && find_nvcc >/dev/null && echo ON || echo OFF)") ;;
     cuda) options+=(-DMILLRACE_CUDA=ON) ;;
     tsan) options+=(-DMILLRACE_TSAN_SEES_ALL="$([ $long = yes ] && echo ON || echo OFF)") ;;
   esac
@@ -346,13 +346,13 @@ run_tests() {
   began=$SECONDS
   list_after "$preset" ctest --preset "$preset" --no-tests=error -j "$(jobs_for_tests)" "${chosen[@]}" || status=$?
   clocked testing $((SECONDS - began))
-  [ $long = yes ] || ! are_chosen "${asked[@]}" || chosen_tests "$preset" "${chosen[@]}" | grep -q '"name"' ||
+  [ $long = yes ] || ! are_chosen "${asked[@]}" || chosen_tests "$preset" "${chosen[@]}" | grep '"name"' >/dev/null ||
     say "tests labelled long need --long, those labelled frameworks --frameworks"
   return $status
 }
 
-# Tests wait for each other's processes and for the disk more than they compute.
-jobs_for_tests() { echo $(($(nproc) * 2 + 1)); }
+# Tests wait for each other's processes and for the disk more than they compute. Some take a gigabyte of memory.
+jobs_for_tests() { echo $(($(nproc) < 16 ? $(nproc) * 2 + 1 : 32)); }
 
 # ctest passes over what it does not know, and would run everything.
 check_arguments_of_ctest() {  # ARGUMENTS...
@@ -364,7 +364,7 @@ check_arguments_of_ctest() {  # ARGUMENTS...
         shift
         ;;
       -V | -VV | --verbose | --extra-verbose | -Q | --quiet | --output-on-failure | --stop-on-failure | --rerun-failed | --schedule-random | \
-        --progress | -N | --show-only | --show-only=* | --print-labels | -j[0-9]*) ;;
+        --progress | -N | -j[0-9]*) ;;
       -*) misused "test has no option $1" ;;
       *) misused "test takes options, and $1 is none: -R NAME chooses a test by its name, -L LABEL by its kind" ;;
     esac
@@ -397,10 +397,10 @@ chosen_tests() {  # PRESET CTEST ARGUMENTS...
   (cd "$top" && ctest --preset "$1" --show-only=json-v1 "${@:2}")
 }
 
-# Whether tests are chosen and none of them runs in build/venv; tests/CMakeLists.txt gives those that do a folder for bytecode.
+# Whether none of the tests runs in build/venv; tests/CMakeLists.txt gives those that do a folder for bytecode.
 chosen_without_python() {  # PRESET CTEST ARGUMENTS...
   local tests
-  are_chosen "${@:2}" && tests=$(chosen_tests "$@") && ! grep -q PYTHONPYCACHEPREFIX <<<"$tests"
+  tests=$(chosen_tests "$@") && ! grep -q PYTHONPYCACHEPREFIX <<<"$tests"
 }
 
 # Everything; where tests are chosen, what those need.

@@ -43,14 +43,15 @@ same_versions() {  # PROGRAMS
 
 # auditwheel grafts nothing, because everything is there already: it says what the wheel runs on, and writes it into the wheel's name.
 daemon_wheel() {  # PROGRAMS [--host-gcc]
-  local tree=$top/build/daemon-wheel log=$top/build/daemon-wheel.log bin=$top/build/venv-wheels/bin
+  local grafted tree=$top/build/daemon-wheel log=$top/build/daemon-wheel.log bin=$top/build/venv-wheels/bin
   (
     PATH=$bin:$PATH
     logged "$log" python "$top/config/packages/wheel/collect.py" "$@" "$tree"
     logged "$log" python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w "$tree/wheel" "$tree"
     logged "$log" auditwheel repair -w "$tree/repaired" "$tree"/wheel/*.whl
   )
-  case $(python3 -m zipfile -l "$tree"/repaired/*.whl) in
+  grafted=$(python3 -m zipfile -l "$tree"/repaired/*.whl) || die "wheels: auditwheel has made none: $log"
+  case $grafted in
     *.libs/*) die "wheels: auditwheel has found libraries that config/packages/wheel/collect.py did not: $log" ;;
   esac
   say "platform tag: $(sed -n 's/.*New filename tags: //p' "$log") ($([ "${2:-}" = --host-gcc ] && echo "with the host's libstdc++" || echo "with everything but glibc"))"

@@ -8,7 +8,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
-string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" Release MILLRACE_AS_RELEASED)  # also on in folders that are compiled as in this build
+string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" Release MILLRACE_AS_RELEASED)  # ThreadSanitizer's build sets it in folders that it compiles as release does
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)

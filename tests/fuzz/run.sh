@@ -30,6 +30,7 @@ run_one() {  # NAME CORPUS DICTIONARY SECONDS
 }
 export -f run_one
 
+[ -f "$build/fuzz/targets" ] || { echo "fuzz: $build has no fuzz targets: config/setup.sh test --preset clang -L fuzz builds them" >&2; exit 1; }
 cd "$build/fuzz"
 for name in "$@"; do
   cut -f1 targets | grep -qxF "$name" || { echo "fuzz: $build/fuzz/targets has no $name" >&2; exit 2; }

@@ -27,7 +27,8 @@ def needed(tests: list[dict[str, Any]], build: Path) -> list[str]:
         required = required_by(test)
         if required is None:
             return ["all"]
-        targets |= {str(Path(file).relative_to(build)) for file in required if Path(file).is_relative_to(build)}
+        files = [Path(file).resolve() for file in required]
+        targets |= {str(file.relative_to(build)) for file in files if file.is_relative_to(build)}
     return sorted(targets)
 
 
