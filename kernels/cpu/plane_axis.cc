@@ -94,6 +94,18 @@ Taps smoothed_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int ou
 
 // --- samples of several pixels ---
 
+// A filter with edges: each pixel's weight goes to the sample that it lies in.
+Taps covered_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int output,
+                  std::vector<std::int32_t>& memory) {
+  const Taps pixels = plain_taps(spec, weights, output);
+  const auto sample_of = [&](int pixel) { return std::min(pixel / spec.grid.step, spec.grid.count - 1); };
+  const int start = sample_of(pixels.start);
+  memory.assign(static_cast<std::size_t>(sample_of(pixels.start + pixels.count - 1) - start + 1), 0);
+  for (int t = 0; t < pixels.count; ++t)
+    memory[static_cast<std::size_t>(sample_of(pixels.start + t) - start)] += pixels.weight[t];
+  return {start, static_cast<int>(memory.size()), memory.data()};
+}
+
 // How much of sample `i` lies in the crop.
 double overlap(const PlaneAxisSpec& spec, int i) {
   const int step = spec.grid.step;
@@ -101,6 +113,7 @@ double overlap(const PlaneAxisSpec& spec, int i) {
   return static_cast<double>(std::max(0, to - from)) / step;
 }
 
+// A smooth filter, evaluated at the centres of the samples.
 Taps coarse_taps(const PlaneAxisSpec& spec, int output, std::vector<std::int32_t>& memory) {
   const AxisSpec& side = spec.side;
   const int step = spec.grid.step;
@@ -128,12 +141,15 @@ Taps coarse_taps(const PlaneAxisSpec& spec, int output, std::vector<std::int32_t
 
 Taps taps_of(const PlaneAxisSpec& spec, const AxisWeights& weights, int output, std::vector<std::int32_t>& memory) {
   if (spec.grid.smoothed) return smoothed_taps(spec, weights, output, memory);
-  return spec.grid.step == 1 ? plain_taps(spec, weights, output) : coarse_taps(spec, output, memory);
+  if (spec.grid.step == 1) return plain_taps(spec, weights, output);
+  return spec.side.filter == Filter::kBox ? covered_taps(spec, weights, output, memory)
+                                          : coarse_taps(spec, output, memory);
 }
 
 int most_taps(const PlaneAxisSpec& spec, const AxisWeights& weights) {
   if (spec.grid.smoothed) return weights.taps / 2 + 2;
   if (spec.grid.step == 1) return weights.taps;
+  if (spec.side.filter == Filter::kBox) return weights.taps / spec.grid.step + 2;
   const double widening =
       std::max(static_cast<double>(spec.side.in) / spec.side.out, static_cast<double>(spec.grid.step));
   return static_cast<int>(std::ceil(2 * filter_support(spec.side.filter) * widening / spec.grid.step)) + 2;

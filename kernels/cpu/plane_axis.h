@@ -3,7 +3,8 @@
 //
 // A plane need not have a sample a pixel. Chroma of half size gets the weights of libjpeg's smoothing and of the filter
 // multiplied out, so that it is resampled from its own grid to what smoothing it first would give, but for rounding. A
-// plane that a scaled inverse DCT made has the filter evaluated at the centres of its samples.
+// plane that a scaled inverse DCT made has the filter evaluated at the centres of its samples; of kBox, whose edges may
+// cross a sample, it has the weights of the pixels that each sample stands for.
 #pragma once
 
 #include <cstdint>

@@ -31,10 +31,12 @@ bool shows_all(const DecodeRequest& request, const FusedOutput& output) {
 }  // namespace
 
 int reduction_of(const kernels::ResampleSpec& resample) {
-  constexpr int kMargin = 2;
+  // Samples that an output takes a side. What lies across a filter's edges is rounded, which shows where these are steep.
+  const bool is_box = resample.filter == kernels::Filter::kBox;
+  const int margin = is_box ? 4 : resample.filter == kernels::Filter::kHamming ? 3 : 2;
   int reduction = 1;
   for (const int by : {2, 4, 8}) {
-    const int least = kMargin * by;
+    const int least = margin * by;
     const bool shrinks = resample.source.width >= least * resample.target.width &&
                          resample.source.height >= least * resample.target.height;
     if (shrinks) reduction = by;
