@@ -114,6 +114,11 @@ TEST_CASE("a scan that ends early is delivered whole, as by Pillow, and no crop 
     REQUIRE(is_delivered(damaged, kWhole));
     REQUIRE(is_delivered(damaged, kTop));
     REQUIRE_FALSE(is_delivered(damaged, kBottom));
+    PixelBuffer buffer;
+    REQUIRE(
+        decode_jpeg(request_for(damaged, kVerdictSize, kBottom), buffer).error().message ==
+        "damaged JPEG: Corrupt JPEG data: premature end of data segment (a crop is refused for this; shown whole, the "
+        "picture may still be made)");
     REQUIRE(verdict_pixels_of(damaged, kTop) == verdict_pixels_of(file.bytes, kTop));
   }
 }

@@ -100,6 +100,8 @@ class Normalise(Checked):
 class Recipe(Checked):
     """What to make of an encoded image. Immutable; use ``dataclasses.replace`` for a variant.
 
+    Transparency is left out, as by Pillow's ``convert("RGB")``: a pixel has the colour that is stored under it.
+
     Attributes:
         crop: what to cut out before resizing; None: the whole image.
         resize: what size to make of it; None: its own.

@@ -127,7 +127,7 @@ void read_box(Decoding& decoding, const DecodeRequest& request, bool reads_on, P
   std::uint8_t* const memory = buffer.reserve(pitch * static_cast<std::size_t>(box.height + 1));
   if (memory == nullptr) fail(decoding, Failure::kMemory);
   read_rows(decoding, box, memory, pitch);
-  if (decoding.damage != 0 && !request.is_whole()) fail(decoding, Failure::kDamaged);
+  if (decoding.damage != 0 && !request.is_whole()) fail(decoding, Failure::kDamagedCrop);
   if (reads_on) read_on(decoding, memory);
   const int channels = jpeg.num_components == 1 ? 1 : 3;
   decoding.pixels = {memory + pitch + std::ptrdiff_t{box.left - left} * channels, box.width, box.height, channels,

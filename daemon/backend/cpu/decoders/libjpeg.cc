@@ -166,6 +166,12 @@ Error error_of(Decoding& decoding, kernels::Size expected) {
     case Failure::kDamaged:
       decoding.errors.msg_code = decoding.damage;
       break;
+    case Failure::kDamagedCrop: {
+      decoding.errors.msg_code = decoding.damage;
+      Error error = library_error(decoding);
+      error.message += " (a crop is refused for this; shown whole, the picture may still be made)";
+      return error;
+    }
     case Failure::kTruncated:
       return {Code::kInvalid, "truncated JPEG: the file ends before the image does"};
     case Failure::kScans:

@@ -22,7 +22,19 @@
 
 namespace millrace::libjpeg {
 
-enum class Failure { kNone, kLibrary, kDamaged, kTruncated, kScans, kDeadline, kMemory, kSize, kComponents, kKind };
+enum class Failure {
+  kNone,
+  kLibrary,
+  kDamaged,
+  kDamagedCrop,
+  kTruncated,
+  kScans,
+  kDeadline,
+  kMemory,
+  kSize,
+  kComponents,
+  kKind
+};
 
 struct Decoding {
   jpeg_decompress_struct jpeg;
