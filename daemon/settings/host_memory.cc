@@ -78,13 +78,8 @@ Bytes control_group() {
   return least;
 }
 
-// What the budgets are parts of.
-Bytes for_clients() {
-  const Bytes all = std::min(memory_of_host(), Bytes{kNoLimit.count / 1024});
-  const Settings usual{};
-  const Bytes own =
-      own_memory(std::max(1U, std::thread::hardware_concurrency()), usual.encoded_in_flight, readers_of(usual));
-  return all - std::min(own, Bytes{all.count / 2});
+AutomaticBudgets budgets_here() {
+  return automatic_budgets(memory_of_host(), shared_memory(), std::max(1U, std::thread::hardware_concurrency()));
 }
 
 }  // namespace
@@ -101,21 +96,31 @@ Bytes own_memory(std::uint32_t lanes, Bytes encoded, const Readers& readers) {
   return kDaemonKeeps + kLaneTakes * lanes + encoded * kTimesEncoded + readers.file * readers.threads;
 }
 
+AutomaticBudgets automatic_budgets(Bytes memory, Bytes shared, std::uint32_t lanes) {
+  const Settings usual{};
+  const Bytes all = std::min(memory, Bytes{kNoLimit.count / 1024});
+  const Bytes own = own_memory(lanes, usual.encoded_in_flight, readers_of(usual));
+  const Bytes clients = all - std::min(own, Bytes{all.count / 8 * 5});
+  return {.segments = std::max(kLeast, Bytes{std::min(shared, clients).count / 2}),
+          .decoding = std::max(256_MiB, Bytes{clients.count / 4}),
+          .cache = std::min(64_GiB, Bytes{clients.count / 8}),
+          .requests = std::max(16_MiB, Bytes{clients.count / 16})};
+}
+
 Bytes automatic_segment_budget() {
-  const Bytes least = std::min(shared_memory(), for_clients());
-  return std::max(kLeast, Bytes{least.count / 2});
+  return budgets_here().segments;
 }
 
 Bytes automatic_decoding_budget() {
-  return std::max(256_MiB, Bytes{for_clients().count / 4});
+  return budgets_here().decoding;
 }
 
 Bytes automatic_cache_memory() {
-  return std::min(64_GiB, Bytes{for_clients().count / 8});
+  return budgets_here().cache;
 }
 
 Bytes automatic_request_budget() {
-  return std::max(16_MiB, Bytes{for_clients().count / 16});
+  return budgets_here().requests;
 }
 
 Bytes automatic_cache_disk(const std::string& state_dir) {

@@ -100,11 +100,15 @@ std::string to_toml(const Settings& settings, const KeyTable& table, TomlStyle s
 std::optional<Bytes> parse_size(std::string_view text);
 std::string size_text(Bytes size);  // read back exactly: "4 GiB", "4097"
 
-// What "auto" means is a part of the memory that clients can have: main memory or the least limit of the control groups
-// that the daemon is in, less what it takes itself (own_memory()). The parts add up to less than the whole.
-//
-// memory.segments: half of it, or of /dev/shm, if that is less. memory.decoding: a quarter, and at least 256 MiB.
-// cache.memory: an eighth, at most 64 GiB. memory.requests: a sixteenth, at least 16 MiB.
+// What "auto" means is a part of the memory that clients can have: `memory`, less what the daemon takes itself
+// (own_memory(), five eighths at most). segments: half of it, or of `shared` (/dev/shm), if that is less. decoding: a
+// quarter, and at least 256 MiB. cache: an eighth, at most 64 GiB. requests: a sixteenth, at least 16 MiB. With
+// own_memory() they add up to less than `memory` where that is 3 GiB or more, and 64 MiB more for each lane beyond seven.
+struct AutomaticBudgets {
+  Bytes segments, decoding, cache, requests;
+};
+AutomaticBudgets automatic_budgets(Bytes memory, Bytes shared, std::uint32_t lanes);
+// Of this host: main memory or the least limit of the control groups that the daemon is in, a lane for each processor.
 Bytes automatic_segment_budget();
 Bytes automatic_decoding_budget();
 Bytes automatic_cache_memory();

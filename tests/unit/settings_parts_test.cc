@@ -1,4 +1,5 @@
 // Settings that parts of the daemon bring: backends, and whatever has keys of its own.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 #include <string_view>
@@ -6,7 +7,6 @@
 #include "daemon/backend/backend_table.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/settings.h"
-#include "tests/support/skip.h"
 
 namespace millrace {
 namespace {
@@ -57,11 +57,16 @@ TEST_CASE("a part's settings are read, bounded and printed as the daemon's own a
 }
 
 TEST_CASE("budgets that are left to the daemon add up to less than the host or the control group has", "[settings]") {
-  const Settings settings = default_settings();
-  const Bytes parts = settings.segment_budget + settings.decoding + settings.cache_memory + settings.requests;
-
-  if (memory_of_host() < 3_GiB) return skip_loudly("automatic budgets (needs 3 GiB of memory)");
-  CHECK(parts + own_memory(1, settings.encoded_in_flight, readers_of(settings)) < memory_of_host());
+  const Settings usual{};
+  for (const std::uint32_t lanes : {1U, 2U, 7U, 8U, 64U, 192U}) {
+    const Bytes least = 3_GiB + 64_MiB * (std::max(lanes, 7U) - 7);
+    for (const Bytes memory : {least, least + 1_GiB, Bytes{least.count * 2}, least + 20_GiB, least + 2'000_GiB}) {
+      const AutomaticBudgets budgets = automatic_budgets(memory, memory, lanes);
+      const Bytes sum = budgets.segments + budgets.decoding + budgets.cache + budgets.requests;
+      CAPTURE(lanes, to_text(memory), to_text(sum));
+      CHECK(sum + own_memory(lanes, usual.encoded_in_flight, readers_of(usual)) < memory);
+    }
+  }
 }
 
 }  // namespace
