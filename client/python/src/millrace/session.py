@@ -132,7 +132,7 @@ class Session:
             on_error: what becomes of images that cannot be read or decoded: ``fail`` the batch, ``skip`` them, leave ``zero`` bytes, or
                 ``substitute`` the nearest good one.
             fidelity: ``exact``, equal to Pillow's pixels bit by bit, or ``fast``: 0.4 levels of 255 off on average, at most 64
-                (photographs).
+                (photographs). The picture of several views is decoded as for ``exact``, and resampled as for ``fast``.
             priority: ``high`` for interactive serving, ``low`` for whatever is left over.
             deadline: seconds from receipt by the daemon; None: none.
             backend: pin to this one (``"cpu"``); empty: the daemon places.
