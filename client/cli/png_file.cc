@@ -24,8 +24,10 @@ Result<void> write_png(const std::string& path, const Picture& picture) {
   if (error == 0) error = spng_set_ihdr(context.get(), &header);
   if (error == 0) {
     const std::size_t bytes = picture.pixels.size() * sizeof(Colour);
+    errno = 0;
     error = spng_encode_image(context.get(), picture.pixels.data(), bytes, SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
   }
+  if (error != 0 && errno != 0 && std::ferror(file.get()) != 0) return errno_error("writing " + path, errno);
   if (error != 0) return Error{Code::kInternal, "writing " + path + ": " + spng_strerror(error)};
   if (std::fflush(file.get()) != 0) return errno_error("writing " + path, errno);
   return {};

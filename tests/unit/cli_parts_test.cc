@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <set>
 
 #include "client/cli/contact_sheet.h"
@@ -321,6 +322,11 @@ TEST_CASE("a PNG file that cannot be written is an error with its name", "[cli]"
   const auto written = write_png("/nonexistent/x.png", plain(1, 1, {}));
 
   REQUIRE_THAT(written.error().message, Catch::Contains("/nonexistent/x.png"));
+  Picture noise = plain(400, 400, {});
+  std::mt19937 random(1);
+  for (Colour& colour : noise.pixels) colour.red = static_cast<std::uint8_t>(random());
+  const auto full = write_png("/dev/full", noise);
+  REQUIRE(full.error().message == "writing /dev/full: No space left on device");
 }
 
 TEST_CASE("a position file gives back what was written, and nothing is the beginning", "[cli]") {
