@@ -9,6 +9,16 @@ jobs_for_this_machine() {  # one a core, but no more than memory allows at 1.5 G
   echo $((cores < memory ? cores : memory))
 }
 
+# Tests wait for each other's processes and for the disk more than they compute. They share /dev/shm, which a container may have 64 MiB of.
+jobs_for_tests() {
+  local jobs shared
+  jobs=$(($(nproc) < 16 ? $(nproc) * 2 + 1 : 32))
+  shared=$(df --output=avail -m /dev/shm | tail -n 1)
+  shared=$((shared / 192))
+  [ "$shared" -ge 1 ] || shared=1
+  echo $((jobs < shared ? jobs : shared))
+}
+
 logged() {  # LOG COMMAND...: shows nothing but the end of the log when the command fails
   local log=$1
   shift

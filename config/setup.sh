@@ -351,9 +351,6 @@ run_tests() {
   return $status
 }
 
-# Tests wait for each other's processes and for the disk more than they compute. Some take a gigabyte of memory.
-jobs_for_tests() { echo $(($(nproc) < 16 ? $(nproc) * 2 + 1 : 32)); }
-
 # ctest passes over what it does not know, and would run everything.
 check_arguments_of_ctest() {  # ARGUMENTS...
   while [ $# -gt 0 ]; do

@@ -73,10 +73,18 @@ class Directory {
   }
   std::uint32_t number_or(Tag tag, std::uint32_t otherwise) const { return number(tag).value_or(otherwise); }
   bool has(Tag tag) const { return find(tag).has_value(); }
-  // How many values it has; 0: none, or not all of them are in the file.
-  std::uint64_t values_there(Tag tag) const {
+  // Whether it has `count` whole numbers of 16 bits, whatever their type, and all of them are in the file.
+  bool has_u16(Tag tag, std::uint64_t count) const {
+    constexpr std::uint32_t kByte = 1, kShort = 3, kLong = 4, kLong8 = 16;
     const std::optional<Entry> entry = find(tag);
-    return entry && entry->bytes() > 0 && values(tag).size() == entry->bytes() ? entry->count : 0;
+    if (!entry || entry->count != count || values(tag).size() != entry->bytes()) return false;
+    if (entry->type == kByte || entry->type == kShort) return true;
+    if (entry->type != kLong && entry->type != kLong8) return false;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::size_t at = entry->values_at + static_cast<std::size_t>(i) * bytes_of_field_type(entry->type);
+      if ((entry->type == kLong ? u32(at) : at_most_u32(u64(at))).value_or(~0U) > 0xFFFF) return false;
+    }
+    return true;
   }
   ByteView values(Tag tag) const {
     const std::optional<Entry> entry = find(tag);
@@ -176,7 +184,7 @@ std::uint32_t samples_of(const Directory& directory) {
 bool lacks_colours(const Directory& directory) {
   if (directory.number_or(Tag::kPhotometric, 0) != kPalette) return false;
   const std::uint32_t bits = std::min(directory.number_or(Tag::kBits, 1), 16U);
-  return directory.values_there(Tag::kColourMap) < std::uint64_t{3} << bits;
+  return !directory.has_u16(Tag::kColourMap, std::uint64_t{3} << bits);
 }
 
 }  // namespace
@@ -192,7 +200,8 @@ Result<ImageHeader> read_tiff_header(ByteReader bytes_untrusted, Metadata metada
   if (!width || !height) return Error{Code::kInvalid, "a broken TIFF: its directory does not say how large it is"};
   if (directory.outside_bytes() > bytes_untrusted.size())
     return Error{Code::kInvalid, "a broken TIFF: its directory speaks of more bytes than the file has"};
-  if (lacks_colours(directory)) return Error{Code::kInvalid, "a broken TIFF: its palette is missing or cut off"};
+  if (lacks_colours(directory))
+    return Error{Code::kInvalid, "a broken TIFF: its palette is missing, cut off or of another length"};
   ImageHeader header{.size = {*width, *height},
                      .has = {.alpha = samples_of(directory) > colours_of(directory),
                              .cmyk = directory.number_or(Tag::kPhotometric, 0) == kInks,

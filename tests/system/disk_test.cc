@@ -107,6 +107,9 @@ TEST_CASE("an epoch whose disk fails altogether ends with the reason, and its po
       ended = *(*batch)->failure;
     } else {
       if (!(*batch)->errors.empty()) partly.insert(got.size());
+      REQUIRE((*batch)->tensor.samples() + (*batch)->errors.size() == 4);
+      for (const SampleError& error : (*batch)->errors)
+        REQUIRE_THAT(error.error.message, Catch::Contains("Input/output error"));
       got.push_back(describe((*batch)->tensor));
       position = epoch->position();
       rig.faults.reads_fail("pictures");

@@ -228,7 +228,8 @@ TEST_CASE("a TIFF whose directory is broken is refused, and says why", "[backend
           "its header says 0x2 pixels: there is nothing to decode");
 }
 
-TEST_CASE("a TIFF whose palette is missing, short or cut off is refused, and is not shown in grey", "[backend]") {
+TEST_CASE("a TIFF whose palette is missing, cut off or of another length is refused, and is not shown in grey",
+          "[backend]") {
   const auto with = [](const Entry& palette) {
     return directory_of(
         {{256, 3, 1, 2}, {257, 3, 1, 2}, {258, 3, 1, 8}, {262, 3, 1, 3}, {273, 4, 1, 8}, {279, 4, 1, 4}, palette},
@@ -237,8 +238,14 @@ TEST_CASE("a TIFF whose palette is missing, short or cut off is refused, and is 
   const std::uint32_t at = 8 + 2 + 12 * 7 + 4;
 
   REQUIRE(tiff_probed(with({320, 3, 768, at})).stored == Size{2, 2});
-  for (const Entry& palette : {Entry{320, 3, 768, at + 1}, {320, 3, 767, at}, {320, 99, 768, at}, {321, 3, 768, at}})
-    CHECK(refused(with(palette)) == "a broken TIFF: its palette is missing or cut off");
+  for (const Entry& palette : {Entry{320, 3, 768, at + 1},
+                               {320, 3, 767, at},
+                               {320, 3, 769, at - 8},
+                               {320, 99, 768, at},
+                               {320, 2, 768, at},
+                               {320, 11, 384, at},
+                               {321, 3, 768, at}})
+    CHECK(refused(with(palette)) == "a broken TIFF: its palette is missing, cut off or of another length");
 }
 
 TEST_CASE("a TIFF whose values would be read many times over is refused", "[backend]") {
