@@ -376,10 +376,7 @@ def test_what_masks_cannot_follow_is_refused_by_name(pairs: Pairs) -> None:
             Pairs(list(pairs), fill=fill)  # type: ignore[arg-type]
 
 
-def test_loaders_and_datasets_that_take_no_pairs(make: Any, pairs: Pairs) -> None:
-    jax = pytest.importorskip("millrace.jax", reason="JAX is not installed")
-    with pytest.raises(millrace.Unsupported, match="takes no Pairs"):
-        jax.Loader(pairs, EXACT)
+def test_datasets_that_take_no_pairs(make: Any, pairs: Pairs) -> None:
     data = torch.utils.data
     for given in (data.Subset(pairs, [1]), data.random_split(pairs, [12, 8])[0], data.ConcatDataset([pairs, pairs])):
         with pytest.raises(millrace.InvalidRequest, match=r"pairs\.subset\(ids\) .* millrace\.Pairs\(\[\*first, \*second\]\) one list"):

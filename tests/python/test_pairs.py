@@ -375,15 +375,18 @@ def test_pytorchs_tensors_follow_the_device(make: Any) -> None:
 
 
 @pytest.mark.long
-def test_keras_gets_both(daemon: millrace.PrivateDaemon, place: Path) -> None:
+@pytest.mark.parametrize("backend", ["torch", pytest.param("jax", marks=pytest.mark.jax)])
+def test_keras_gets_both(daemon: millrace.PrivateDaemon, place: Path, backend: str) -> None:
+    if backend == "jax":
+        pytest.importorskip("jax", reason="JAX is not installed: Keras gets no pairs from it")
     if importlib.util.find_spec("keras") is None:
         pytest.skip("Keras is not installed: it gets no pairs")
     code = f"""
-import millrace, millrace.keras, millrace.torch
+import millrace, millrace.keras, millrace.{backend}
 pairs = millrace.Pairs.of_folders({str(place / "images")!r}, {str(place / "masks")!r})
-images, masks = millrace.keras.Dataset(millrace.torch.Loader(pairs, millrace.Recipe.train(24), batch_size=4))[0]
+images, masks = millrace.keras.Dataset(millrace.{backend}.Loader(pairs, millrace.Recipe.train(24), batch_size=4))[0]
 print(tuple(images.shape), tuple(masks.shape))
 """
-    environment = {**os.environ, "KERAS_BACKEND": "torch", "MILLRACE_SOCKET": daemon.address}
+    environment = {**os.environ, "KERAS_BACKEND": backend, "JAX_PLATFORMS": "cpu", "MILLRACE_SOCKET": daemon.address}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.stdout == "(4, 3, 24, 24) (4, 24, 24)\n", done.stderr

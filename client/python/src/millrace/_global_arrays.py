@@ -22,18 +22,19 @@ from millrace._ranks import Ranks
 from millrace.errors import InvalidRequest
 
 
-def labels_sharding(device: Any) -> Any:
-    """Where labels go if images go there: of a ``NamedSharding`` what it says of the first axis."""
+def sharding_of_axes(device: Any, axes: tuple[int, ...]) -> Any:
+    """Where goes what has these of the images' axes, in their order, if images go there: of a ``NamedSharding`` what it says of them."""
     if isinstance(device, NamedSharding):
-        return NamedSharding(device.mesh, PartitionSpec(*device.spec[:1]), memory_kind=device.memory_kind)
+        spec = PartitionSpec(*(device.spec[axis] for axis in axes if axis < len(device.spec)))
+        return NamedSharding(device.mesh, spec, memory_kind=device.memory_kind)
     return device
 
 
 class GlobalArrays:
     """Makes the arrays of a sharding that spans processes. Immutable."""
 
-    def __init__(self, sharding: jax.sharding.Sharding, options: Options) -> None:
-        """Of the loader's sharding and options.
+    def __init__(self, sharding: jax.sharding.Sharding, labels: jax.sharding.Sharding, options: Options) -> None:
+        """Of the loader's sharding, that of its labels or masks, and its options.
 
         Raises:
             InvalidRequest: with these options batches of the processes may differ in size, or the sharding has no axis for images.
@@ -54,15 +55,15 @@ class GlobalArrays:
                 "loader: bad images would be left out, which gives processes batches of different sizes, and their sharding needs equal "
                 'ones: choose on_error="substitute", "zero" or "fail", or shuffle=True'
             )
-        self._images, self._labels = sharding, labels_sharding(sharding)
+        self._images, self._labels = sharding, labels
         self._batch = options.batch_size
         self._groups = self._groups_of_processes()
 
     def _groups_of_processes(self) -> int:
         """Among how many groups of processes the images are divided; those of a group have the same ones."""
-        devices = len(self._labels.device_set)
+        devices, first = len(self._images.device_set), sharding_of_axes(self._images, (0,))
         rows: dict[int, set[tuple[int, int]]] = defaultdict(set)
-        for device, (index,) in self._labels.devices_indices_map((devices,)).items():
+        for device, (index,) in first.devices_indices_map((devices,)).items():
             rows[device.process_index].add(index.indices(devices)[:2])
         groups = {frozenset(each) for each in rows.values()}
         if len(groups) < 2 or len(frozenset.union(*groups)) != sum(map(len, groups)):
@@ -99,7 +100,7 @@ class GlobalArrays:
         return self._whole(self._images, images)
 
     def labels(self, column: Any) -> Any:
-        """Likewise of labels; what is no array (texts, ...) stays as it is, this process's own."""
+        """Likewise of labels or masks; what is no array (texts, ...) stays as it is, this process's own."""
         return self._whole(self._labels, column) if isinstance(column, np.ndarray) else column
 
     def _whole(self, sharding: NamedSharding, part: Any) -> jax.Array:

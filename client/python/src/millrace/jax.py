@@ -18,7 +18,7 @@ import numpy as np
 from millrace._columns import Labels, each_column
 from millrace._feed import Feed
 from millrace._given import AnyDataset
-from millrace._global_arrays import GlobalArrays, labels_sharding
+from millrace._global_arrays import GlobalArrays, sharding_of_axes
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
 from millrace._progress import Progress
@@ -29,7 +29,6 @@ from millrace.batch import Batch
 from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
 from millrace.epoch import Epoch
-from millrace.errors import Unsupported
 from millrace.pairs import Pairs
 from millrace.session import HOST
 from millrace.tensor import Tensor
@@ -45,9 +44,9 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
 
     Labels that are other numbers or arrays are arrays [N, ...] of the type that JAX has for theirs, texts and other values lists; with
     several columns they are a dictionary of these (``millrace.Samples``). Of a recipe with views (``Recipe.of_views``), in the place of the
-    images a list of arrays.
+    images a list of arrays. Of ``millrace.Pairs`` masks are in the place of labels: uint8 N x H x W.
 
-    **On the CPU** the images alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed.
+    **On the CPU** images and masks alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed.
 
     **On a GPU** that the daemon has as well, the images are in its memory already. They are copied there once, into JAX's own memory, so
     they may be kept and donated; the slot is given back when the copy has ended. In the slot itself they could not stay: the stream that
@@ -55,7 +54,7 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
     say when the slot is free.
 
     On another device, on several (a ``Sharding``), or where the GPU's memory cannot be had (a warning says why), they are copied there from
-    the host's memory, and the slot is given back when the copy has ended.
+    the host's memory, and the slot is given back when the copy has ended. So are images and masks of ``Pairs``, on whichever GPU.
 
     **Several processes**: with a ``NamedSharding`` that spans them, the arrays are global ones: ``batch_size`` is one process's, the global
     batch has as many times that as there are processes, and each fills the part that its devices have. What would give processes batches of
@@ -84,24 +83,24 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
             dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
                 of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
                 of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
-                ``millrace.Encoded``.
+                ``millrace.Encoded``; images and their masks (``millrace.Pairs``).
             transform: what to make of each image, of a fixed size: a ``Recipe``, or transforms of torchvision's, timm's or
                 Albumentations', as ``millrace.torch.from_torchvision``, ... translate them; None: the dataset's own, else
                 ``Recipe.evaluate(256, 224)``.
-            device: where the arrays go: a device, or a ``Sharding``, of which labels follow the first axis; None: JAX's default.
+            device: where the arrays go: a device, or a ``Sharding``, of which labels follow the first axis, and masks all but the
+                channels'; None: JAX's default.
             options: see ``Options``.
 
         Raises:
             InvalidRequest: an argument is wrong, or the dataset does what the daemon cannot; says which and what to do.
             Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
-        if isinstance(dataset, Pairs):
-            raise Unsupported("millrace.jax.Loader: takes no Pairs; millrace.numpy.Loader does, and jax.device_put puts copies on a device")
         super().__init__(dataset, transform, **options)
         self._device = device
         spans = isinstance(device, jax.sharding.Sharding) and not device.is_fully_addressable
-        self._global = GlobalArrays(device, self._options) if spans else None
-        self._labels_device = labels_sharding(device)
+        axes = (0,) if not isinstance(dataset, Pairs) else (0, 1, 2) if self.recipe.layout == "NHWC" else (0, 2, 3)
+        self._labels_device = sharding_of_axes(device, axes)
+        self._global = GlobalArrays(device, self._labels_device, self._options) if spans else None
         self._copies: deque[tuple[Any, Any]] = deque()  # (arrays ready with them, images in the slot) of copies that may be under way
 
     def _memory(self, client: Client) -> str:
@@ -118,7 +117,7 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
         return super()._start(progress)
 
     def _convert(self, batch: Batch, labels: Labels) -> tuple[Any, Any]:
-        found = each_column(batch.labels if labels is None else labels, _narrow)
+        found = each_column(batch.labels if labels is None else labels, _column)
         if self.recipe.views:
             return [_converted(view) for view in batch.views], found
         return _converted(batch.images), found
@@ -173,7 +172,9 @@ def _converted(images: Tensor) -> Any:
     return images if isinstance(images, DeviceTensor) else images.numpy()  # of a GPU's memory NumPy's would be a copy
 
 
-def _narrow(column: Any) -> Any:
+def _column(column: Any) -> Any:
+    if isinstance(column, Tensor):  # masks
+        return column.numpy()
     return column.astype(np.int32) if isinstance(column, np.ndarray) and column.dtype == np.int64 else column
 
 
