@@ -1,6 +1,7 @@
 #include "client/src/address.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -42,6 +43,11 @@ Result<void> probe(const Address& address, Deadline deadline) {
 
 Error cannot_reach(const Address& address, Code code, std::string_view why) {
   std::string text = "cannot reach the daemon at " + address.target() + ": ";
+  struct stat status {};
+  if (::stat(address.path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode))
+    return Error{Code::kUnavailable, text + (S_ISDIR(status.st_mode) ? "that is a folder" : "that is no socket") +
+                                         "; name the daemon's socket with --socket or MILLRACE_SOCKET, such as " +
+                                         kDefaultSocket};
   text += why;
   if (code == Code::kDenied)
     return Error{code,

@@ -23,7 +23,8 @@ Result<Address> resolve_address(std::string_view text);
 // Whether somebody listens there: connects and hangs up. kUnavailable, kDenied: as cannot_reach().
 Result<void> probe(const Address& address, Deadline deadline);
 
-// "cannot reach the daemon at unix:...: WHY; start it with ..."
+// "cannot reach the daemon at unix:...: WHY; start it with ...". Where no socket is but something else, it says so
+// instead, and the code is kUnavailable.
 Error cannot_reach(const Address& address, Code code, std::string_view why);
 
 // kUnavailable: somebody listens there, or a service manager does for a daemon that is to come, and answers nothing:

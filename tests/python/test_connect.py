@@ -38,6 +38,14 @@ def test_no_daemon(tmp_path: Path) -> None:
         millrace.connect(tmp_path / "nobody.sock")
 
 
+def test_what_is_no_socket_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "closed").mkdir(mode=0o500)  # who is not root may not write there
+    for name, what in (("", "a folder"), ("closed", "a folder"), ("file", "no socket")):
+        with pytest.raises(millrace.DaemonUnavailable, match=f"{name}: that is {what}; name the daemon's socket in connect"):
+            millrace.connect(tmp_path / name)
+
+
 @contextlib.contextmanager
 def held(path: Path, kind: socket.SocketKind) -> Iterator[int]:
     """A listening socket as a service manager has it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import stat
 import struct
 
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, PermissionDenied, Unsupported
@@ -58,8 +60,16 @@ def no_answer(path: str) -> DaemonUnavailable:
 
 
 def cannot_reach(path: str, why: OSError) -> Error:
-    """The exception for a socket that cannot be connected to."""
-    text = f"cannot reach the daemon at unix:{path}: {why.strerror or 'no answer in time'}"
+    """The exception for a socket that cannot be connected to, or for what else is in its place."""
+    text = f"cannot reach the daemon at unix:{path}: "
+    with contextlib.suppress(OSError):
+        mode = os.stat(path).st_mode
+        if not stat.S_ISSOCK(mode):
+            found = "a folder" if stat.S_ISDIR(mode) else "no socket"
+            return DaemonUnavailable(
+                f"{text}that is {found}; name the daemon's socket {NAMED_BY} or MILLRACE_SOCKET, such as {DEFAULT_SOCKET}"
+            )
+    text += why.strerror or "no answer in time"
     if isinstance(why, PermissionError):
         return PermissionDenied(f"{text}; join the group that owns the socket (sudo usermod -aG millrace $USER, then log in again)")
     return DaemonUnavailable(
