@@ -12,6 +12,7 @@
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cuda/cuda_backend.h"
+#include "daemon/backend/cuda/cuda_lane.h"
 #include "daemon/formats/probe.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/support/decoder_processes.h"
@@ -140,6 +141,18 @@ std::vector<std::byte> without_its_markers(std::uint32_t seed) {
 constexpr Size kA{40, 40}, kB{48, 48}, kC{56, 56};
 
 }  // namespace
+
+TEST_CASE("a recipe of indices is the CPU's to refuse of a JPEG", "[cuda]") {
+  const SourceInfo source{.format = ImageFormat::kJpeg, .stored = {8, 8}};
+  const SampleGeometry geometry{.crop = {0, 0, 8, 8}, .resized = {8, 8}, .window = {0, 0, 8, 8}};
+  const CudaStaging staging{.encoded_bytes = 1 << 20, .tensor_bytes = 1 << 20};
+  Recipe recipe{.filter = Filter::kNearest, .channels = Channels::kGrey};
+  REQUIRE(cuda_can_make({source, geometry}, recipe, staging));
+
+  recipe.indices = true;
+
+  REQUIRE(cuda_can_make({source, geometry}, recipe, staging).error().message == "the GPU reads no indices");
+}
 
 TEST_CASE("a file that is refused after its tables were planned leaves others their own", "[cuda]") {
   const std::unique_ptr<Backend> gpu = start_gpu();

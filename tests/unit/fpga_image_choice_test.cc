@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "daemon/backend/fpga/fpga_lane.h"
 #include "daemon/backend/fpga/image_choice.h"
 
 namespace millrace {
@@ -20,6 +21,18 @@ int want(ImageChoice& choice, FpgaImage image, int samples, Clock::time_point no
   int made = 0;
   for (int i = 0; i < samples; ++i) made += choice.wants(image, now) ? 1 : 0;
   return made;
+}
+
+TEST_CASE("a recipe of indices is the CPU's to refuse of a JPEG", "[fpga]") {
+  const SourceInfo source{.format = ImageFormat::kJpeg, .stored = {8, 8}};
+  const SampleGeometry geometry{.crop = {0, 0, 8, 8}, .resized = {8, 8}, .window = {0, 0, 8, 8}};
+  const FpgaStaging staging{.encoded_bytes = 1 << 20, .tensor_bytes = 1 << 20};
+  Recipe recipe{.filter = Filter::kNearest, .channels = Channels::kGrey};
+  REQUIRE(fpga_can_make({source, geometry}, recipe, staging));
+
+  recipe.indices = true;
+
+  REQUIRE(fpga_can_make({source, geometry}, recipe, staging).error().message == "the card reads no indices");
 }
 
 TEST_CASE("a card begins with files, where there is an image for them", "[fpga]") {

@@ -113,6 +113,7 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
   if (!recipe.views.empty()) return unsupported("the GPU makes one view of a sample");
   if (facts.geometry.canvas) return unsupported("the GPU does not pad");
   if (facts.geometry.filter) return unsupported("the GPU draws no filters");
+  if (recipe.indices) return unsupported("the GPU reads no indices");
   if (is_augmented(recipe)) return unsupported("the GPU does no steps of augmentation, nor erasing");
   const Size resized = facts.geometry.resized;
   if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > kMostSide)

@@ -111,6 +111,7 @@ Result<FpgaImage> fpga_can_make(const SampleFacts& facts, const Recipe& recipe, 
   if (!recipe.views.empty()) return unsupported("the card makes one view of a sample");
   if (facts.geometry.canvas) return unsupported("the card does not pad");
   if (facts.geometry.filter) return unsupported("the card draws no filters");
+  if (recipe.indices) return unsupported("the card reads no indices");
   if (is_augmented(recipe)) return unsupported("the card does no steps of augmentation, nor erasing");
   const Size resized = facts.geometry.resized;
   if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > hls::kMostSide)
