@@ -28,6 +28,10 @@ struct BmpHeader {
   std::size_t data_at = 0;                    // may lie behind the file's end
   Palette palette{};
 
+  bool is_black_and_white() const { return is_grey && palette != kGreys; }
+  // What is read then: each pixel's number, not its colour. REQUIRES: Pixels::kIndex.
+  void show_indices() { is_grey = true, palette = kGreys; }
+
   int channels() const { return is_grey ? 1 : 3; }
   std::uint64_t row_bytes() const { return (std::uint64_t{width} * static_cast<unsigned>(bits) + 7) / 8; }
   std::uint64_t stride() const { return (row_bytes() + 3) / 4 * 4; }

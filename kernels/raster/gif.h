@@ -25,6 +25,9 @@ struct GifHeader {
   std::size_t data_at = 0;
   Palette palette{};
 
+  // What is read then: each pixel's number, not its colour.
+  void show_indices() { is_grey = true, palette = kGreys; }
+
   int channels() const { return is_grey ? 1 : 3; }
 };
 

@@ -180,7 +180,7 @@ struct Recipe {
   std::optional<Pad> pad{};              // after the resize, before centre_crop
   std::vector<Filter> random_filters{};  // one of these, drawn, instead of `filter`
   static constexpr std::size_t kMostFilters = 8;
-  bool indices = false;  // of a palette, not their colours (PNG): masks. Needs kGrey and kNearest
+  bool indices = false;  // of a palette, not their colours: masks. Needs kGrey and kNearest
   // Several images of one fetch and one decode: a recipe each, of which crop, resize, filters, pad, centre_crop,
   // crop_place, flip_probability, steps and erasing count, and which this one must leave as they are. All else is this one's, and
   // the same in each (of_views()). Every one fixes its size; none is packed, has patches or views.

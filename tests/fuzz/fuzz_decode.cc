@@ -17,12 +17,14 @@ constexpr int kMostPixels = 1 << 18;
 using DecodeFunction = Result<kernels::U8View> (*)(const DecodeRequest&, PixelBuffer&);
 enum class Verdict { kOfBox, kOfWhole };
 
-void try_decoder(DecodeFunction decode, Verdict verdict, ByteView bytes, kernels::Size size, std::uint8_t choice) {
-  const auto deadline = Clock::now() + std::chrono::seconds(5);
-  const kernels::Box box = box_of(choice, size);
+void try_decoder(DecodeFunction decode, Verdict verdict, ByteView bytes, kernels::Size size, std::uint8_t choice,
+                 bool indices) {
+  DecodeRequest request{bytes, size, kernels::whole(size), Clock::now() + std::chrono::seconds(5)};
+  request.indices = indices;
   PixelBuffer whole_buffer, part_buffer;
-  const Result<kernels::U8View> whole = decode({bytes, size, {0, 0, size.width, size.height}, deadline}, whole_buffer);
-  const Result<kernels::U8View> part = decode({bytes, size, box, deadline}, part_buffer);
+  const Result<kernels::U8View> whole = decode(request, whole_buffer);
+  const kernels::Box box = request.box = box_of(choice, size);
+  const Result<kernels::U8View> part = decode(request, part_buffer);
   if (verdict == Verdict::kOfWhole && whole.has_value() != part.has_value()) std::abort();
   if (whole && part && !same_pixels(whole->crop(box), *part)) std::abort();
 }
@@ -36,7 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!stored || std::int64_t{stored->width} * stored->height > kMostPixels) return 0;
   for (const FormatDecoder& row : kDecoders) {
     const Verdict verdict = row.format == ImageFormat::kJpeg ? Verdict::kOfBox : Verdict::kOfWhole;
-    try_decoder(row.decode, verdict, bytes, *stored, data[0]);
+    try_decoder(row.decode, verdict, bytes, *stored, data[0], false);
+    if (row.has_indices) try_decoder(row.decode, verdict, bytes, *stored, data[0], true);
   }
   return 0;
 }

@@ -90,6 +90,37 @@ TEST_CASE("a BMP whose palette is grey is grey", "[backend]") {
           std::vector{0, 255});
 }
 
+TEST_CASE("indices of a BMP are its samples, whatever its palette", "[backend]") {
+  constexpr DecodeFunction kIndices = indices_by<decode_bmp>;
+  const Pixels pixels = make_pixels(37, 29, 1, 1);
+  const std::vector<int> samples(pixels.data.begin(), pixels.data.end());
+  std::mt19937 random(1);
+
+  REQUIRE(decoded(kIndices, bmp({2, 1, 1, 0, 0, palette(2), "\x40\0\0\0"s}), {2, 1}, 1) == std::vector{0, 1});
+  REQUIRE(decoded(kIndices, bmp({2, 1, 4, 0, 16, palette(16), "\x2F\0\0\0"s}), {2, 1}, 1) == std::vector{2, 15});
+  REQUIRE(decoded(kIndices, bmp({2, 1, 8, 0, 3, palette(3), "\x02\x03\0\0"s}), {2, 1}, 1) == std::vector{2, 3});
+  REQUIRE(decoded(kIndices, bmp({3, 1, 8, 1, 8, palette(8), "\1\1\2\2"s}), {3, 1}, 1) == std::vector{1, 2, 2});
+  REQUIRE(decoded(kIndices, bmp({3, 1, 4, 2, 8, palette(8), "\3\x12"s}), {3, 1}, 1) == std::vector{1, 2, 1});
+  for (const bool run_length : {false, true}) {
+    const File grey = make_bmp({.pixels = pixels, .run_length = run_length});
+
+    REQUIRE(decoded(kIndices, grey, {37, 29}, 1) == samples);
+    check_boxes(kIndices, grey, {37, 29}, random);
+  }
+}
+
+TEST_CASE("a BMP in colour, or of black and white, has no indices", "[backend]") {
+  constexpr DecodeFunction kIndices = indices_by<decode_bmp>;
+
+  for (const std::uint32_t channels : {3U, 4U})
+    REQUIRE(decoding_refused(kIndices, make_bmp({.pixels = make_pixels(5, 4, channels, 1)}), {5, 4})
+                .starts_with("has no indices (recipe.indices): store it as "));
+  for (const std::uint32_t bits : {1U, 8U})
+    REQUIRE(decoding_refused(kIndices, bmp({1, 1, bits, 0, 2, number(0) + number(0xFFFFFF), "\0\0\0\0"s}), {1, 1}) ==
+            "a BMP whose palette is black and white, which are no indices: store it in grey of 8 bits, or with a "
+            "palette of other colours");
+}
+
 TEST_CASE("any box of a BMP has the pixels of the whole", "[backend]") {
   std::mt19937 random(1);
   for (const BmpSpec& spec :

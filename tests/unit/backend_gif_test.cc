@@ -68,6 +68,26 @@ TEST_CASE("rows of an interlaced GIF come where they belong, however few there a
   }
 }
 
+TEST_CASE("indices of a GIF are its codes' colours, and around its picture the number of what is there", "[backend]") {
+  constexpr DecodeFunction kIndices = indices_by<decode_gif>;
+  const std::string transparent = "!\xF9\4\1\0\0\3\0"s;
+  const Pixels pixels = make_pixels(37, 29, 1, 1);
+  std::mt19937 random(1);
+
+  REQUIRE(decoded(kIndices, gif({}), {2, 1}, 1) == std::vector{1, 2});
+  REQUIRE(decoded(kIndices, gif({.screen = {3, 1}, .frame = {1, 0, 2, 1}}), {3, 1}, 1) == std::vector{0, 1, 2});
+  REQUIRE(decoded(kIndices, gif({.screen = {2, 2}, .before = transparent}), {2, 2}, 1) == std::vector{1, 2, 3, 3});
+  for (const bool coloured : {false, true}) {
+    for (const bool interlaced : {false, true}) {
+      const File file = make_gif({.pixels = pixels, .coloured = coloured, .interlaced = interlaced, .animated = true});
+
+      REQUIRE(decoded(kIndices, file, {37, 29}, 1) == std::vector<int>(pixels.data.begin(), pixels.data.end()));
+      check_boxes(kIndices, file, {37, 29}, random);
+    }
+  }
+  check_boxes(kIndices, gif({.screen = {9, 7}, .frame = {3, 2, 2, 1}}), {9, 7}, random);
+}
+
 TEST_CASE("any box of a GIF has the pixels of the whole", "[backend]") {
   std::mt19937 random(1);
   for (const bool interlaced : {false, true})

@@ -8,14 +8,11 @@
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "tests/conformance/slow_path.h"
 #include "tests/support/test_images.h"
+#include "tests/unit/decoder_rig.h"
 
 namespace millrace {
 
-using File = std::vector<std::byte>;
-
 namespace {
-
-using Decode = Result<kernels::U8View> (*)(const DecodeRequest&, PixelBuffer&);
 
 kernels::Size size_of(const Pixels& pixels) {
   return {static_cast<int>(pixels.width), static_cast<int>(pixels.height)};
@@ -25,7 +22,7 @@ DecodeRequest request_for(const File& file, kernels::Size size, const kernels::B
   return {file, size, box, Clock::now() + std::chrono::minutes(5)};
 }
 
-void check_cut_boxes(Decode decode, const File& file, const Pixels& full, std::mt19937& random) {
+void check_cut_boxes(DecodeFunction decode, const File& file, const Pixels& full, std::mt19937& random) {
   PixelBuffer buffer;
   const kernels::Size size = size_of(full);
   const kernels::U8View view{full.data.data(), size.width, size.height, static_cast<int>(full.channels),
@@ -45,7 +42,7 @@ void check_cut_boxes(Decode decode, const File& file, const Pixels& full, std::m
   }
 }
 
-Error error_of(Decode decode, const File& file, kernels::Size size) {
+Error error_of(DecodeFunction decode, const File& file, kernels::Size size) {
   PixelBuffer buffer;
   const Result<kernels::U8View> part = decode(request_for(file, size, {0, 0, 1, 1}), buffer);
   REQUIRE_FALSE(part);
@@ -133,6 +130,40 @@ TEST_CASE("any box of a WebP has the pixels of the whole", "[backend]") {
     CAPTURE(image);
     check_cut_boxes(decode_webp, webp, decode_slowly(ImageFormat::kWebp, webp), random);
   }
+}
+
+// Lossless; grey, but for what `changed` does to its samples.
+template <class Change>
+File grey_webp(const Pixels& grey, std::uint32_t channels, Change&& changed) {
+  Pixels pixels{grey.width, grey.height, channels, {}};
+  for (const std::uint8_t level : grey.data) pixels.data.insert(pixels.data.end(), channels, level);
+  changed(pixels.data);
+  return make_webp({.pixels = pixels, .lossless = true});
+}
+
+TEST_CASE("indices of a lossless WebP are its grey", "[backend]") {
+  std::mt19937 random(5);
+  for (int image = 0; image < 8; ++image) {
+    const Pixels grey = make_pixels(1 + random() % 200, 1 + random() % 200, 1, random());
+
+    CAPTURE(image);
+    check_cut_boxes(indices_by<decode_webp>, grey_webp(grey, 3, [](auto&) {}), grey, random);
+  }
+}
+
+TEST_CASE("a WebP with a coloured pixel anywhere, with loss or transparency has no indices", "[backend]") {
+  const Pixels grey = make_pixels(40, 30, 1, 1);
+  const auto told = [](const File& file) { return error_of(indices_by<decode_webp>, file, {40, 30}).message; };
+
+  for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{40 * 30 * 3 - 1}})
+    REQUIRE(told(grey_webp(grey, 3, [&](auto& samples) {
+              samples[at] ^= 1;
+            })).starts_with("has no indices (recipe.indices): store it as "));
+  REQUIRE(told(grey_webp(grey, 4, [](auto&) {})) ==
+          "a WebP with transparency, of which no indices are read: store it without");
+  for (const std::uint32_t channels : {3U, 4U})
+    REQUIRE(told(make_webp({.pixels = make_pixels(40, 30, channels, 1)})) ==
+            "a lossy WebP, whose levels are not exact: make it anew, lossless or as PNG");
 }
 
 TEST_CASE("a WebP that was cut off, or is of another size, is an error for every box", "[backend]") {

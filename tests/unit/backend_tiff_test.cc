@@ -107,6 +107,66 @@ TEST_CASE("16-bit colour of a TIFF keeps its upper byte, grey is cut off at 255"
           std::vector<int>(200, 255));
 }
 
+// One row of samples of so many bits; a colour map of colours 3, 2, 1; 6, 5, 4; ...
+File in_one_row(int bits, std::uint32_t width, std::uint32_t photometric, const std::string& data) {
+  std::string map;
+  for (const int first : {3, 2, 1}) {
+    for (int i = 0; i < 1 << bits; ++i) map += tiff_number(static_cast<std::uint32_t>(first + 3 * i) << 8U, 2);
+  }
+  constexpr std::uint32_t kDataAt = 8 + 2 + 12 * 9 + 4;
+  const auto size = static_cast<std::uint32_t>(data.size());
+  return directory_of({{256, 3, 1, width},
+                       {257, 3, 1, 1},
+                       {258, 3, 1, static_cast<std::uint32_t>(bits)},
+                       {259, 3, 1, 1},
+                       {262, 3, 1, photometric},
+                       {273, 4, 1, kDataAt},
+                       {278, 3, 1, 1},
+                       {279, 4, 1, size},
+                       {320, 3, std::uint32_t{3} << bits, kDataAt + size}},
+                      data + map);
+}
+
+TEST_CASE("indices of a TIFF are its palette's numbers, or its grey", "[backend]") {
+  constexpr DecodeFunction kIndices = indices_by<decode_tiff>;
+  std::mt19937 random(1);
+
+  REQUIRE(decoded(decode_tiff, in_one_row(4, 2, 3, "\x2F"), {2, 1}, 3) == std::vector{9, 8, 7, 48, 47, 46});
+  REQUIRE(decoded(kIndices, in_one_row(1, 3, 3, "\xA0"), {3, 1}, 1) == std::vector{1, 0, 1});
+  REQUIRE(decoded(kIndices, in_one_row(2, 4, 3, "\x1B"), {4, 1}, 1) == std::vector{0, 1, 2, 3});
+  REQUIRE(decoded(kIndices, in_one_row(4, 2, 3, "\x2F"), {2, 1}, 1) == std::vector{2, 15});
+  REQUIRE(decoded(kIndices, in_one_row(8, 2, 3, "\x02\xFE"), {2, 1}, 1) == std::vector{2, 254});
+  REQUIRE(decoded(kIndices, in_one_row(8, 2, 0, "\x02\xFE"), {2, 1}, 1) == std::vector{253, 1});  // white is zero
+  REQUIRE(decoded(kIndices, in_one_row(8, 2, 1, "\x02\xFE"), {2, 1}, 1) == std::vector{2, 254});
+  check_boxes(kIndices, in_one_row(2, 4, 3, "\x1B"), {4, 1}, random);
+  for (const int compression : {1, 5, 8, 32773}) {
+    for (const bool tiled : {false, true}) {
+      const Pixels pixels = make_pixels(45, 37, 1, 2);
+      const File file = make_tiff({.pixels = pixels, .compression = compression, .tiled = tiled});
+
+      REQUIRE(decoded(kIndices, file, {45, 37}, 1) == samples_of(pixels, 1));
+      check_boxes(kIndices, file, {45, 37}, random);
+    }
+  }
+}
+
+TEST_CASE("a TIFF in colour, with transparency or JPEG, of 1 or 16 bits of grey, has no indices", "[backend]") {
+  const auto told = [](const File& file) { return decoding_refused(indices_by<decode_tiff>, file, {20, 1}); };
+  const auto of = [](std::uint32_t channels) { return make_pixels(20, 1, channels, 1); };
+
+  for (const std::uint32_t channels : {3U, 4U})
+    REQUIRE(told(make_tiff({.pixels = of(channels)})).starts_with("has no indices (recipe.indices): store it as "));
+  REQUIRE(told(make_tiff({.pixels = of(2)})) ==
+          "a TIFF with transparency, of which no indices are read: store it without");
+  REQUIRE(told(make_tiff({.pixels = of(1), .compression = 7})) ==
+          "a TIFF with JPEG in it, whose levels are not exact: make it anew, as LZW or Deflate");
+  REQUIRE(told(make_tiff({.pixels = of(1), .bit_depth = 16})) ==
+          "a grey TIFF of 16 bits, whose levels are no indices: store it in 8 bits, or with a palette");
+  for (const std::uint32_t photometric : {0U, 1U})
+    REQUIRE(told(in_one_row(1, 20, photometric, "\x12\x34\x50")) ==
+            "a grey TIFF of 1 bit, whose levels are no indices: store it in 8 bits, or with a palette");
+}
+
 TEST_CASE("any box of a TIFF has the pixels of the whole", "[backend]") {
   std::mt19937 random(1);
   const Pixels pixels = make_pixels(75, 53, 3, 1);

@@ -27,6 +27,14 @@ inline DecodeRequest request_of(const File& file, kernels::Size size, const kern
   return {file, size, box, Clock::now() + std::chrono::minutes(5)};
 }
 
+// The decoder, asked for indices.
+template <DecodeFunction kDecode>
+Result<kernels::U8View> indices_by(const DecodeRequest& request, PixelBuffer& buffer) {
+  DecodeRequest asked = request;
+  asked.indices = true;
+  return kDecode(asked, buffer);
+}
+
 // The whole picture's samples.
 inline std::vector<int> decoded(DecodeFunction decode, const File& file, kernels::Size size, int channels) {
   PixelBuffer buffer;

@@ -55,9 +55,9 @@ class Pairs:
     A pair is good if both files are, and if the mask is as large as its image: else it is that sample's error, one a pair, and
     ``on_error`` is about the pair. With ``zero`` the image is blank and its mask is all ``fill``.
 
-    Masks are PNG files: with a palette (Pillow's mode P, as PASCAL VOC's), whose indices are the classes, or grey (mode L), whose levels
-    are. Any other file is its pair's error. Grey PNG of 1 or 16 bits, whose levels would not be their numbers, raise ``Unsupported``, with
-    how to convert them.
+    Masks are PNG, BMP, GIF and TIFF files: with a palette (Pillow's mode P, as PASCAL VOC's), whose indices are the classes, or grey (mode
+    L), whose levels are; or lossless WebP files whose pixels are all grey. Of a GIF or TIFF the first picture counts. Any other file is
+    its pair's error. Grey PNG of 1 or 16 bits, whose levels would not be their numbers, raise ``Unsupported``, with how to convert them.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Pairs:
         masks: AnyPath,
         *,
         image_endings: str | Iterable[str] = ("jpg", "jpeg", "png", "webp"),
-        mask_endings: str | Iterable[str] = ("png",),
+        mask_endings: str | Iterable[str] = ("png", "bmp", "gif", "tif", "tiff", "webp"),
         image_suffix: str = "",
         mask_suffix: str = "",
         **options: Any,
@@ -305,7 +305,10 @@ def _files(what: str, folder: AnyPath, endings: str | Iterable[str], suffix: str
                 continue
             key = os.path.relpath(os.path.join(place, stem[: len(stem) - len(suffix)]), base)
             if key in found:
-                raise InvalidRequest(f"Pairs: {path_text(found[key])} and {path_text(os.path.join(place, name))} are named alike")
+                raise InvalidRequest(
+                    f"Pairs: {path_text(found[key])} and {path_text(os.path.join(place, name))} are named alike: say which ending the "
+                    f"{what} have ({what[:-1]}_endings=)"
+                )
             found[key] = os.path.join(place, name)
     return found
 

@@ -126,8 +126,8 @@ class Recipe(Checked):
         pad: what is added around what the resize has made; None: nothing.
         random_filters: one of these, drawn for each sample, in the place of ``filter``, which is then unset; at most 8, any iterable,
             kept as a tuple.
-        indices: of PNG files with a palette the indices in it, not its colours; of grey ones the grey: masks. Any other file is an error
-            of its sample. Needs ``channels`` grey and ``filter`` nearest.
+        indices: of PNG, BMP, GIF and TIFF files with a palette the indices in it, not its colours; of grey ones, and of lossless WebP
+            without colours, the grey: masks. Any other file is an error of its sample. Needs ``channels`` grey and ``filter`` nearest.
 
     Raises:
         InvalidRequest: a value of the wrong type, or a name that does not exist; the message says the field, and what there is. A centre

@@ -29,6 +29,17 @@ Result<void> read_rows(const BmpHeader& header, const DecodeRequest& request, co
   return {};
 }
 
+// Black and white is Pillow's mode 1, whose numbers are not its levels.
+Result<void> show_bmp_indices(BmpHeader& header) {
+  if (header.pixels != BmpHeader::Pixels::kIndex) return coloured_error();
+  if (header.is_black_and_white())
+    return Error{Code::kInvalid,
+                 "a BMP whose palette is black and white, which are no indices: store it in grey of 8 bits, or with a "
+                 "palette of other colours"};
+  header.show_indices();
+  return {};
+}
+
 }  // namespace
 
 Result<kernels::U8View> decode_bmp(const DecodeRequest& request, PixelBuffer& buffer) {
@@ -38,6 +49,7 @@ Result<kernels::U8View> decode_bmp(const DecodeRequest& request, PixelBuffer& bu
   const std::string wrong = kernels::raster::read_bmp_header(file, header);
   if (!wrong.empty()) return Error{Code::kInvalid, wrong};
   MILLRACE_TRY_VOID(check_size({static_cast<int>(header.width), static_cast<int>(header.height)}, request));
+  if (request.indices) MILLRACE_TRY_VOID(show_bmp_indices(header));
   MILLRACE_TRY(const kernels::MutableU8View pixels, box_in(buffer, request, header.channels()));
   if (header.coding == BmpHeader::Coding::kRows) {
     MILLRACE_TRY_VOID(read_rows(header, request, pixels));

@@ -46,7 +46,9 @@ struct DecodeRequest {
   // A JPEG file's packed form, which our decoder takes in the file's place; nullptr: there is none.
   const kernels::packed::PackedImage* packed = nullptr;
   Origin origin{};
-  bool indices = false;                             // of PNG: a palette's indices, one channel, not its colours
+  // Of a palette the indices, not its colours, one channel; of grey the levels. Of a file that has neither an error, or
+  // pixels of three channels. By the decoders that say so (decoder_table.h).
+  bool indices = false;
   kernels::Target target = kernels::best_target();  // of PNG; of JPEG the lane's decoder has its own
 
   // Whether the picture's verdict is wanted, not a part's: then what follows the image's data counts, too.
@@ -64,6 +66,16 @@ inline Error deadline_error() {
 }
 inline Error memory_error() {
   return {Code::kExhausted, "no memory is left for decoding this image"};
+}
+
+// Of what was asked for indices: nothing in it, and levels that were spread or cut to 8 bits.
+inline Error coloured_error() {
+  return {Code::kInvalid,
+          "has no indices (recipe.indices): store it as PNG, BMP, GIF or TIFF, with a palette or in grey of 8 bits, or "
+          "as lossless WebP in grey"};
+}
+inline Error levels_error(const std::string& what) {
+  return {Code::kInvalid, what + ", whose levels are no indices: store it in 8 bits, or with a palette"};
 }
 
 inline std::string to_text(kernels::Size size) {

@@ -29,17 +29,18 @@ struct FormatDecoder {
   Result<kernels::U8View> (*decode)(const DecodeRequest& request, PixelBuffer& buffer);
   // Whether the library is there that it needs, which is looked for once. Null: it is part of the program.
   Result<void> (*can_decode)() = nullptr;
+  bool has_indices = false;  // whether it heeds DecodeRequest::indices
 };
 
 inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kJpeg, decode_jpeg},
-    FormatDecoder{ImageFormat::kPng, decode_png},
-    FormatDecoder{ImageFormat::kWebp, decode_webp},
+    FormatDecoder{ImageFormat::kPng, decode_png, nullptr, true},
+    FormatDecoder{ImageFormat::kWebp, decode_webp, nullptr, true},
     FormatDecoder{ImageFormat::kPacked, decode_packed},
     FormatDecoder{ImageFormat::kPnm, decode_pnm},
-    FormatDecoder{ImageFormat::kBmp, decode_bmp},
-    FormatDecoder{ImageFormat::kGif, decode_gif},
-    FormatDecoder{ImageFormat::kTiff, decode_tiff},
+    FormatDecoder{ImageFormat::kBmp, decode_bmp, nullptr, true},
+    FormatDecoder{ImageFormat::kGif, decode_gif, nullptr, true},
+    FormatDecoder{ImageFormat::kTiff, decode_tiff, nullptr, true},
     FormatDecoder{ImageFormat::kAvif, decode_avif, can_decode_avif},
     FormatDecoder{ImageFormat::kHeic, decode_heic, can_decode_heic},
 };
@@ -56,6 +57,11 @@ inline Result<void> check_decoder(ImageFormat format) {
   const FormatDecoder* const row = decoder_of(format);
   if (row != nullptr) return row->can_decode == nullptr ? Result<void>() : row->can_decode();
   return Error{Code::kUnsupported, "it does not decode this image format"};
+}
+
+constexpr bool has_indices(ImageFormat format) {
+  const FormatDecoder* const row = decoder_of(format);
+  return row != nullptr && row->has_indices;
 }
 
 // Those whose libraries are there.

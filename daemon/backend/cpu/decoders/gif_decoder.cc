@@ -12,6 +12,7 @@ Result<kernels::U8View> decode_gif(const DecodeRequest& request, PixelBuffer& bu
   const std::string wrong = kernels::raster::read_gif_header(file, header);
   if (!wrong.empty()) return Error{Code::kInvalid, wrong};
   MILLRACE_TRY_VOID(check_size(header.canvas, request));
+  if (request.indices) header.show_indices();
   MILLRACE_TRY(const kernels::MutableU8View pixels, box_in(buffer, request, header.channels()));
   const auto end = kernels::raster::read_gif_frame(header, file, request.box, pixels, in_time(request));
   MILLRACE_TRY_VOID(verdict_of(end, "GIF"));

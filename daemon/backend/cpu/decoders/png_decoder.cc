@@ -74,12 +74,9 @@ Result<void> read_rows(spng_ctx* png, const PngStream& stream, const DecodeReque
   return {};
 }
 
-// Levels of grey that are spread or cut to 8 bits are not the numbers that somebody wrote.
 Result<void> check_indices(const PngHeader& header) {
   if (header.colour != PngColour::kGrey || (header.bit_depth != 1 && header.bit_depth != 16)) return {};
-  return Error{Code::kInvalid, "a grey PNG of " + std::to_string(header.bit_depth) + " bit" +
-                                   (header.bit_depth == 1 ? "" : "s") +
-                                   ", whose levels are no indices: store it in 8 bits, or with a palette"};
+  return levels_error(header.bit_depth == 1 ? "a grey PNG of 1 bit" : "a grey PNG of 16 bits");
 }
 
 // The walk up to the image data of a picture of the request's size.

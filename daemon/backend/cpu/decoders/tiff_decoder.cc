@@ -135,6 +135,21 @@ Result<TiffPixels> pixels_of(TIFF* tiff, const Fields& fields) {
   return pixels;
 }
 
+// A palette's indices, or grey as it was written.
+Result<void> show_tiff_indices(const Fields& fields, TiffPixels& pixels) {
+  if (pixels.channels() != 1 && pixels.kind != Kind::kPalette) return coloured_error();
+  if (fields.samples > 1 && fields.alpha != EXTRASAMPLE_UNSPECIFIED)
+    return Error{Code::kInvalid, "a TIFF with transparency, of which no indices are read: store it without"};
+  if (fields.compression == COMPRESSION_JPEG)
+    return Error{Code::kInvalid, "a TIFF with JPEG in it, whose levels are not exact: make it anew, as LZW or Deflate"};
+  if (pixels.kind == Kind::kPalette) {
+    pixels.kind = Kind::kIndex;
+  } else if (fields.bits == 1 || fields.bits == 16) {
+    return levels_error(fields.bits == 1 ? "a grey TIFF of 1 bit" : "a grey TIFF of 16 bits");
+  }
+  return {};
+}
+
 // One decoding: the box's pixels out of rows, strips or tiles.
 class Reading {
  public:
@@ -271,7 +286,8 @@ Result<kernels::U8View> decode_tiff(const DecodeRequest& request, PixelBuffer& b
   if (!tiff) return error_of(source);
   const Fields fields = fields_of(tiff.get());
   MILLRACE_TRY_VOID(check_size({static_cast<int>(fields.width), static_cast<int>(fields.height)}, request));
-  MILLRACE_TRY(const TiffPixels pixels, pixels_of(tiff.get(), fields));
+  MILLRACE_TRY(TiffPixels pixels, pixels_of(tiff.get(), fields));
+  if (request.indices) MILLRACE_TRY_VOID(show_tiff_indices(fields, pixels));
   if (fields.photometric == PHOTOMETRIC_YCBCR) TIFFSetField(tiff.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
   // By libdeflate it takes data that is too long for a strip or tile, and writes none of it, for good.
   if (fields.compression == COMPRESSION_ADOBE_DEFLATE || fields.compression == COMPRESSION_DEFLATE)

@@ -52,6 +52,8 @@ void TiffPixels::convert_small(const std::uint8_t* row, int first, int count, st
     const int value = row[bit / 8] >> (8 - bits - bit % 8) & most;
     if (kind == Kind::kPalette) {
       std::copy_n(palette.data() + 3 * value, 3, out + 3 * x);
+    } else if (kind == Kind::kIndex) {
+      out[x] = static_cast<std::uint8_t>(value);
     } else {
       out[x] = static_cast<std::uint8_t>((kind == Kind::kGreyInverted ? most - value : value) * 255 / most);
     }
@@ -70,6 +72,9 @@ void TiffPixels::convert_whole(const Sample* pixel, int count, std::uint8_t* out
         break;
       case Kind::kPalette:
         std::copy_n(palette.data() + 3 * byte_of(pixel[0]), 3, out + 3 * x);
+        break;
+      case Kind::kIndex:
+        out[x] = byte_of(pixel[0]);
         break;
       case Kind::kRgb:
         for (int c = 0; c < 3; ++c) out[3 * x + c] = byte_of(pixel[c]);

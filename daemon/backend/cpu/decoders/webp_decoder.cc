@@ -85,17 +85,39 @@ Result<void> decode_part(const WebpFrame& frame, const kernels::Box& part, const
 }
 
 // A frame smaller than its canvas, on black.
-Result<kernels::U8View> decode_on_canvas(const WebpFrame& frame, const kernels::Box& box, PixelBuffer& buffer) {
-  const std::ptrdiff_t stride = std::ptrdiff_t{frame.canvas.width} * 3;
-  const std::size_t bytes = static_cast<std::size_t>(stride) * static_cast<std::size_t>(frame.canvas.height);
-  std::uint8_t* const memory = buffer.reserve(bytes);
-  if (memory == nullptr) return memory_error();
-  std::memset(memory, 0, bytes);
+Result<void> decode_on_canvas(const WebpFrame& frame, const kernels::MutableU8View& canvas) {
+  std::memset(canvas.data, 0, static_cast<std::size_t>(canvas.stride) * static_cast<std::size_t>(canvas.height));
   const kernels::Box& place = frame.place;
-  MILLRACE_TRY_VOID(decode_part(
+  return decode_part(
       frame, {0, 0, place.width, place.height},
-      {memory + place.top * stride + std::ptrdiff_t{place.left} * 3, place.width, place.height, 3, stride}));
-  return kernels::U8View{memory, frame.canvas.width, frame.canvas.height, 3, stride}.crop(box);
+      {canvas.row(place.top) + std::ptrdiff_t{place.left} * 3, place.width, place.height, 3, canvas.stride});
+}
+
+// Whether the levels are those that somebody wrote. Under what is transparent encoders write what suits them.
+Result<void> check_levels(const WebpFrame& frame) {
+  constexpr int kLossless = 2;
+  WebPBitstreamFeatures features;
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(frame.data.data());
+  const VP8StatusCode status = WebPGetFeatures(data, frame.data.size(), &features);
+  if (status != VP8_STATUS_OK) return error_of(status);
+  if (features.format != kLossless)
+    return Error{Code::kInvalid, "a lossy WebP, whose levels are not exact: make it anew, lossless or as PNG"};
+  if (features.has_alpha != 0)
+    return Error{Code::kInvalid, "a WebP with transparency, of which no indices are read: store it without"};
+  return {};
+}
+
+// One channel of a picture whose three are equal, in their place.
+Result<kernels::U8View> one_channel(const kernels::MutableU8View& pixels) {
+  std::uint8_t* to = pixels.data;
+  for (int y = 0; y < pixels.height; ++y) {
+    const std::uint8_t* from = pixels.row(y);
+    for (int x = 0; x < pixels.width; ++x, from += 3) {
+      if (from[1] != from[0] || from[2] != from[0]) return coloured_error();
+      *to++ = from[0];
+    }
+  }
+  return kernels::U8View{pixels.data, pixels.width, pixels.height, 1, pixels.width};
 }
 
 }  // namespace
@@ -103,17 +125,20 @@ Result<kernels::U8View> decode_on_canvas(const WebpFrame& frame, const kernels::
 Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& buffer) {
   MILLRACE_TRY(const WebpFrame frame, first_webp_frame(request.bytes_untrusted));
   if (frame.canvas != request.stored) return size_error(request.stored, frame.canvas);
-  if (frame.place != kernels::Box{0, 0, frame.canvas.width, frame.canvas.height})
-    return decode_on_canvas(frame, request.box, buffer);
-  const kernels::Box& box = request.box;
-  const kernels::Box part = widened(box, frame.canvas);
+  if (request.indices) MILLRACE_TRY_VOID(check_levels(frame));
+  const kernels::Box &box = request.box, all = kernels::whole(frame.canvas);
+  const kernels::Box part = request.indices || frame.place != all ? all : widened(box, frame.canvas);
   const std::ptrdiff_t stride = std::ptrdiff_t{part.width} * 3;
   std::uint8_t* const memory = buffer.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(part.height));
   if (memory == nullptr) return memory_error();
   const kernels::MutableU8View pixels{memory, part.width, part.height, 3, stride};
-  MILLRACE_TRY_VOID(decode_part(frame, part, pixels));
+  MILLRACE_TRY_VOID(frame.place == all ? decode_part(frame, part, pixels) : decode_on_canvas(frame, pixels));
   if (Clock::now() > request.deadline) return deadline_error();
-  return kernels::U8View(pixels).crop({box.left - part.left, box.top - part.top, box.width, box.height});
+  kernels::U8View made = pixels;
+  if (request.indices) {
+    MILLRACE_TRY(made, one_channel(pixels));
+  }
+  return made.crop({box.left - part.left, box.top - part.top, box.width, box.height});
 }
 
 }  // namespace millrace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
@@ -79,10 +80,6 @@ std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& worksp
   if (workspace.cache() == nullptr || task.image.info.format != ImageFormat::kJpeg) return std::nullopt;
   if (!workspace.cache()->keeps(KeptKind::kIndex, task.image.wish)) return std::nullopt;
   return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.index_helped());
-}
-
-Error coloured_error() {
-  return {Code::kInvalid, "has no indices (recipe.indices): these are read of PNG files with a palette, or grey ones"};
 }
 
 // The part of the picture at `box` (in oriented coordinates), upright.
@@ -370,7 +367,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now(), deadline = begun + limits.time;
   MILLRACE_TRY_VOID(check_task(task, recipe, limits));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
-  if (recipe.indices && task.image.info.format != ImageFormat::kPng) return coloured_error();
+  if (recipe.indices && !has_indices(task.image.info.format)) return coloured_error();
   workspace.arithmetic().limit().set(deadline);
   workspace.planes().limit().set(deadline);
   if (!recipe.views.empty()) return make_views(task, recipe, begun, deadline, workspace, fidelity, outcome);
