@@ -12,8 +12,8 @@ import sys
 
 MAX_LINES = 450
 TOP_LEVEL = {
-    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", ".ci", ".clang-format", ".clang-tidy", ".gitattributes", ".gitignore",
-    "client", "config", "daemon", "hls", "kernels", "proto", "systemd", "tests",
+    "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "README.md", "LICENSE", ".ci", ".clang-format", ".clang-tidy", ".gitattributes",
+    ".gitignore", "client", "config", "daemon", "hls", "kernels", "proto", "systemd", "tests",
 }  # fmt: skip
 
 # Which modules a module may include, beside itself and proto/base. "*": anything.

@@ -30,11 +30,12 @@ import millrace.torch  # noqa: E402
 
 from paired import make_place  # noqa: E402
 
-README = Path(__file__).parents[2] / "client" / "python" / "README.md"
+TOP = Path(__file__).parents[2]
+README = TOP / "client" / "python" / "README.md"
 
 
-def examples() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S)
+def examples(page: Path = README) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
 
 
 def test_training_in_three_lines(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +51,20 @@ def test_training_in_three_lines(daemon: millrace.PrivateDaemon, folder: Path, m
     exec(code.replace("/data/train", str(folder)), names)
     names["loader"].close()
     assert sum(seen) == COUNT
+
+
+def test_training_of_the_projects_readme(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    seen = []
+
+    def train(images: Any, labels: Any) -> None:
+        assert images.shape[1:] == (3, 224, 224)
+        assert 0 <= images.min() and images.max() <= 1
+        seen.append(len(labels))
+
+    (code,) = examples(TOP / "README.md")
+    exec(code.replace("/data/train", str(folder)).replace("range(90)", "range(2)"), {"train": train})
+    assert sum(seen) == 2 * COUNT
 
 
 def test_serving_in_three_lines(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
