@@ -1,4 +1,4 @@
-"""Prints the tables of errors of client/python/README.md: each family over all pictures of pictures.py and MILLRACE_TEST_DATA.
+"""Prints the tables of errors of client/python/doc/hugging_face.md: each family over all pictures of pictures.py and MILLRACE_TEST_DATA.
 
     errors_table.py [--backend pil|torchvision] [--photographs] [--classes N]
 

@@ -1,4 +1,4 @@
-"""The README's examples of millrace.hf, executed as they stand, but for the paths."""
+"""The examples of millrace.hf in the package's pages, executed as they stand, but for the paths."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from folders import folder_of, own
 from peers import EXAMPLES
 from vocabulary import tokenizer
 
-README = EXAMPLES.parents[1] / "README.md"
+PAGES = sorted((EXAMPLES.parents[1] / "doc").glob("*.md"))
 
 
 def example_with(word: str) -> str:
     (code,) = [
-        code for code in re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S) if "millrace.hf" in code and word in code
+        code
+        for page in PAGES
+        for code in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+        if "millrace.hf" in code and word in code
     ]
     return code
 

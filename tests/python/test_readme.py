@@ -1,4 +1,4 @@
-"""The README's examples, executed as they stand, but for the paths."""
+"""Examples of the package's pages and of the first page, executed as they stand, but for the paths."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from millrace import steps
 from pictures import CLASSES, COUNT, EACH, SIZE, path_of, pixels_of, png
 from processes import eventually
 
-pytest.importorskip("torch", reason="PyTorch is not installed: the README's examples are not executed")
+pytest.importorskip("torch", reason="PyTorch is not installed: the pages' examples are not executed")
 pytestmark = pytest.mark.torch
 
 import millrace.torch  # noqa: E402
@@ -31,11 +31,12 @@ import millrace.torch  # noqa: E402
 from paired import make_place  # noqa: E402
 
 TOP = Path(__file__).parents[2]
-README = TOP / "client" / "python" / "README.md"
+PACKAGE = TOP / "client" / "python"
+PAGES = [PACKAGE / "README.md", *sorted((PACKAGE / "doc").glob("*.md"))]
 
 
-def examples(page: Path = README) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+def examples(*pages: Path) -> list[str]:
+    return [block for page in pages or PAGES for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)]
 
 
 def test_training_in_three_lines(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +203,8 @@ def test_augmentation(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch:
 
 def table_after(head: str) -> list[list[str]]:
     """The cells of the table's rows."""
-    lines = README.read_text().partition(head)[2].splitlines()[2:]
+    (page,) = (text for text in (page.read_text() for page in PAGES) if head in text)
+    lines = page.partition(head)[2].splitlines()[2:]
     return [re.split(r"(?<!\\) \| ", line[2:-2]) for line in itertools.takewhile(lambda line: line.startswith("| "), lines)]
 
 
@@ -233,7 +235,7 @@ def test_the_published_recipes_that_are_not_normalised_are_named() -> None:
     unit = {name for name in millrace.recipes.__all__ if getattr(millrace.recipes, name)().normalise is None}
 
     assert unit == {"simclr", "letterbox", "large_scale_jitter"}
-    assert "but for `simclr`, `letterbox` and `large_scale_jitter`, which are in [0, 1]" in README.read_text()
+    assert "but for `simclr`, `letterbox` and `large_scale_jitter`, which are in [0, 1]" in (PACKAGE / "doc/overview.md").read_text()
 
 
 def test_samplers(names: dict[str, Any], folder: Path) -> None:

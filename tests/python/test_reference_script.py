@@ -1,4 +1,4 @@
-"""torchvision's reference training script with the README's patch: the same lines go into a small script of ours with its shape and names.
+"""torchvision's reference training script with the patch of doc/train.md: the same lines go into a small script of ours with its shape and names.
 
 The script itself is not in torchvision's wheel, and is not copied here.
 """
@@ -18,7 +18,7 @@ from pictures import COUNT
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the patch of a training script is not tried")
 pytestmark = pytest.mark.torch
-README = Path(__file__).parents[2] / "client" / "python" / "README.md"
+PAGE = Path(__file__).parents[2] / "client" / "python" / "doc" / "train.md"
 
 SCRIPT = '''
 import argparse
@@ -103,7 +103,7 @@ main(parser.parse_args())
 
 
 def patched() -> str:
-    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S)
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     (patch,) = [block for block in blocks if "data_loader_test" in block]
     importing, loaders = patch.split("\n\n")
     assert patch.count("\n") < 10

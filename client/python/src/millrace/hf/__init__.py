@@ -5,7 +5,7 @@
     torch.Size([3, 3, 224, 224])
 
 What comes back is what the processor of the same name in ``transformers`` (its "slow" one, ``backend="pil"``) makes of the same images,
-within the tolerance that the package's README states. ``ImageProcessor.from_config`` is the same without ``transformers``, which this
+within the tolerance that doc/hugging_face.md states. ``ImageProcessor.from_config`` is the same without ``transformers``, which this
 module imports only where ``from_pretrained`` finds it installed.
 """
 
