@@ -130,7 +130,7 @@ Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
     state = channel_->GetState(false);
     if (state != GRPC_CHANNEL_IDLE) continue;
     if (const auto full = turned_away(address_)) return no_room(address_, *full);
-    if (++ends == kMostEnds) return no_answer(address_, "whoever listens there ends every connection");
+    if (++ends == kMostEnds) return no_answer(address_, "the process that listens there ends every connection");
     state = channel_->GetState(true);
   }
   return {};

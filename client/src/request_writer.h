@@ -18,7 +18,7 @@ class RequestWriter {
   explicit RequestWriter(UniqueFd socket) : socket_(std::move(socket)) {}
 
   // After those before it. Waits no longer than `patience` for a daemon that is slow to take it; what is left then goes
-  // with flush(). Of a daemon that reads no more, or is gone, whoever reads its replies hears; here it is no error.
+  // with flush(). Of a daemon that reads no more, or is gone, the reader of its replies hears; here it is no error.
   void send(const MessageParts& message, Deadline patience);
   // Writes what the daemon takes until then. true: nothing is left.
   bool flush(Deadline patience);

@@ -75,7 +75,7 @@ TensorView::State::~State() {
     return;
   }
   holding->device()->release_after(streams, release);
-  if (const auto to = wire.lock()) to->wake();  // whoever waits looks after the streams, too
+  if (const auto to = wire.lock()) to->wake();  // a thread that waits looks after the streams, too
 }
 
 Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr<Holding>& holding,

@@ -39,7 +39,7 @@ Error why_ended(const grpc::Status& status, const grpc::ClientContext& context, 
                                        "); once it runs again open a new session; an epoch goes on from its position"};
 }
 
-// With a descriptor of its own: the reader lets go of its one when it has come to the end, whoever writes at that moment.
+// With a descriptor of its own: the reader lets go of its one at the end, whichever thread writes at that moment.
 // Without one, for want of descriptors, requests go by the stream.
 std::optional<RequestWriter> writer_to(const UniqueFd& socket) {
   UniqueFd own(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));

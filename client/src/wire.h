@@ -1,6 +1,6 @@
-// A session's messages, without a thread of its own: whoever waits reads. One waiter at a time reads (the leader), the
-// others wait for it; so a message reaches a single waiter without a change of threads, and several waiters share one
-// session.
+// A session's messages, without a thread of its own: a caller that waits reads. One waiter at a time reads (the
+// leader), the others wait for it; so a message reaches a single waiter without a change of threads, and several
+// waiters share one session.
 //
 // The session's gRPC stream begins it, with Attach and its answer, and at its end says why it has ended. All else goes and
 // comes by the reply socket, whose end means that the stream ends as well; an older daemon takes requests by the stream

@@ -1,7 +1,7 @@
 # libavif's headers, as Debian has them (libavif-dev): for decoding AVIF where the library is, which is loaded at run time, and for tests.
 #   MILLRACE_AVIF           AUTO, ON or OFF
 #   MILLRACE_AVIF_PACKAGE   Debian's package of the library
-#   MILLRACE_HAS_AVIF       whether there are the targets millrace_avif_headers, and millrace_avif for whoever links it
+#   MILLRACE_HAS_AVIF       whether there are the targets millrace_avif_headers, and millrace_avif for targets that link it
 set(MILLRACE_AVIF AUTO CACHE STRING "Build what decodes AVIF: AUTO (where libavif-dev is), ON or OFF")
 set_property(CACHE MILLRACE_AVIF PROPERTY STRINGS AUTO ON OFF)
 set(MILLRACE_HAS_AVIF FALSE)

@@ -59,7 +59,7 @@ class Charge {
   std::uint64_t amount_ = 0;
 };
 
-// What is in use, by resource. Writers: whoever charges; each cell stands for itself.
+// What is in use, by resource. Writers: threads that charge; each cell stands for itself.
 class InUse {
  public:
   std::atomic<std::uint64_t>& operator[](Resource resource) { return cells_[static_cast<std::size_t>(resource)]; }
@@ -129,7 +129,7 @@ class Ledger {
 
   std::size_t accounts() const MILLRACE_EXCLUDES(mutex_);  // that it keeps in mind; gone ones among them
 
-  // From here on. Whoever has more than a bound keeps it, and gets nothing more until he has less.
+  // From here on. A user who has more than a bound keeps it, and gets nothing more until he has less.
   void set_bounds(const Budgets& budgets);
   Bounds bounds(Resource resource) const;
   std::uint64_t in_use(Resource resource) const { return all_.of(resource); }
@@ -147,7 +147,7 @@ class Ledger {
   void forget_unused() MILLRACE_REQUIRES(mutex_);
   std::string users_of(Resource resource) const MILLRACE_EXCLUDES(mutex_);
 
-  // As Bounds. Writer: set_bounds(). Readers: whoever charges; each cell stands for itself.
+  // As Bounds. Writer: set_bounds(). Readers: threads that charge; each cell stands for itself.
   struct BoundsInForce {
     std::atomic<std::uint64_t> total, user, session;
     std::atomic<Parts> parts{Parts::kNo};

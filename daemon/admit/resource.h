@@ -68,7 +68,7 @@ inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::
 enum class Parts : std::uint8_t { kNo, kOfFree };
 
 // With Parts::kOfFree a user may hold so many times what is free: alone 7/8, of two each 7/15 (Choudhury and Hahne,
-// Dynamic queue length thresholds, 1998). What is free is for whoever comes next.
+// Dynamic queue length thresholds, 1998). What is free is for the user who comes next.
 inline constexpr std::uint64_t kTimesFree = 7;
 
 // How much there may be in use at once.

@@ -22,7 +22,7 @@ struct Health {
 using HealthListener = std::function<void(const Health&)>;
 
 // A backend's health and who is told of it. Thread-safe; the listener is called on the thread that brings the news, no
-// lock being held. News in order are the business of whoever brings them.
+// lock being held. News in order are the business of the backend that brings them.
 class HealthNews {
  public:
   // From here on `listener` is told, and at once if the device is lost already. nullptr: nobody is.

@@ -3,8 +3,8 @@
 // out is what was put in: an entry that is cut, changed, swapped or gone is a miss. Nothing is mapped. disk_store.md has
 // the files, and says what crashes, damage and other daemons do.
 //
-// find() asks memory alone; read() reads into memory that is the reader's then. Whoever reads an entry need not mind what
-// happens to it meanwhile.
+// find() asks memory alone; read() reads into memory that is the reader's then. The reader of an entry need not mind
+// what happens to it meanwhile.
 //
 // find(), read(), forget(), extent(), for_each(), verify(): Thread-safe. All else: Thread-bound(the one thread that
 // writes).

@@ -51,7 +51,7 @@ class Policy::Appraisal {
     const double by_cost = saves > 0 ? std::min(costs / (kHitsUntilLasting * saves), 1.0) : 1.0;
     return std::max(by_cost, alone ? kLastingAlone : 0);
   }
-  // Who goes is made again at its next touch, or is not: half of it counts against whoever comes, and for who is in.
+  // Who goes is made again at its next touch, or is not: half of it counts against the newcomer, and for who is in.
   static double made_again(double costs, double lasting) { return (1 - lasting) * costs / 2; }
   static double stay(const Expectation& expected, double lasting) {
     const double wait = (1 - lasting) * expected.wait + (lasting > 0 ? lasting / expected.rate : 0);

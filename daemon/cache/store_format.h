@@ -23,7 +23,7 @@ enum class SegmentId : std::uint64_t {};
 // What a record says of an entry beside its key, its kind and where it lies.
 struct StoredFacts {
   SourceInfo info;              // of the file that it was made of
-  std::uint64_t contents = 0;   // a digest of that file's bytes, if whoever stored it wants one
+  std::uint64_t contents = 0;   // a digest of that file's bytes, if the caller that stored it wants one
   std::uint64_t tensor_of = 0;  // a digest of recipe and geometry. KeptKind::kTensor
   // For who decides what stays: the number of the data set that the file belongs to (0: none), and the sample's there;
   // seconds that a hit saves, and that making it took.

@@ -1,6 +1,6 @@
 // One segment of the store: a data file of entries one behind the other, and a table file of fixed-size records, one an
-// entry, each appended when its entry's bytes are in the data file. Whoever holds the table's lock (flock()) may append
-// to it or remove it; whoever likes may read, mark records and punch holes. Descriptors are short in a daemon: files are
+// entry, each appended when its entry's bytes are in the data file. The holder of the table's lock (flock()) may append
+// to it or remove it; every daemon may read, mark records and punch holes. Descriptors are short in a daemon: files are
 // open only while something is done to them, and for as long as the lock is held.
 //
 // read(), is_removed(): Thread-safe. All else: Thread-bound(the store's writer).
@@ -90,7 +90,7 @@ class StoreSegment {
   // Of both files, on the file system. Looked up.
   std::uint64_t look_up_taken();
   std::uint64_t taken() const { return taken_; }  // as it was looked up last
-  bool is_removed() const;                        // one of the files, by whoever
+  bool is_removed() const;                        // one of the files, by any process
   // REQUIRES: locked().
   void remove();
 

@@ -18,9 +18,9 @@ Result<Caller> caller_of(int connection);
 // Only the first of these; nullopt: it is no connection.
 std::optional<uid_t> user_of(int connection);
 
-// From Linux 6.16 on: whoever sends a descriptor to `socket` gets EPERM; connections to a listening socket inherit it.
+// From Linux 6.16 on: the sender of a descriptor to `socket` gets EPERM; connections to a listening socket inherit it.
 // Closing another process's descriptor can take as long as that process likes (a TCP socket with SO_LINGER, say), and
-// whoever receives one closes it. false: the kernel cannot.
+// the receiver of one closes it. false: the kernel cannot.
 bool refuse_descriptors(int socket);
 bool kernel_refuses_descriptors();
 
@@ -32,7 +32,7 @@ bool brought_descriptors(int connection);
 // read and dropped, since otherwise the kernel would answer it with a reset. Descriptors among it hold nobody up.
 void hang_up(UniqueFd connection);
 
-// The same for one that is closed later, by whoever else has it.
+// The same for one that is closed later, by its last holder.
 void end_connection(int connection);
 
 // Closes one end of it, with whatever lies unread in it.

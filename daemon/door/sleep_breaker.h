@@ -1,6 +1,6 @@
-// For kernels that cannot refuse passed descriptors (before Linux 6.16): whoever drops the last reference to one closes
-// it, and closing a TCP socket with SO_LINGER and unsent data sleeps for as long as its sender likes. A signal to the
-// sleeping thread ends that sleep. What sleeps without minding signals is not helped (security_model.md).
+// For kernels that cannot refuse passed descriptors (before Linux 6.16): the thread that drops the last reference to
+// one closes it, and closing a TCP socket with SO_LINGER and unsent data sleeps for as long as its sender likes. A
+// signal to the sleeping thread ends that sleep. What sleeps without minding signals is not helped (security_model.md).
 //
 // The signal is SIGURG, which has a handler that does nothing from the first use on.
 #pragma once

@@ -13,7 +13,7 @@ namespace millrace {
 Error io_error(std::string_view what, int error_number);
 
 // A failed allocation of `size` for `what` was the daemon's want; or, where `size` is out of the ordinary, the trouble
-// of whoever needs so much: kExhausted.
+// of the client that needs so much: kExhausted.
 Error no_memory(std::string_view what, Bytes size);
 
 }  // namespace millrace

@@ -30,9 +30,9 @@ inline constexpr std::chrono::seconds kSettled{120};
 bool is_settled(int fd, const FileIdentity& identity, std::int64_t opened, std::chrono::seconds settled);
 
 // Whether files on this file system, as statfs(2) gives it, and on this device change their ctime with each store, through
-// a mapping too, and whoever fills it cannot choose times. Not: those in memory (tmpfs), those that may lie on one
-// (overlay), and unknown ones; nor what is mounted read-only or from a loop device: whoever made such an image chose its
-// times, and the next image that is mounted may have them as well, and the same device number.
+// a mapping too, and the user who fills it cannot choose times. Not: those in memory (tmpfs), those that may lie on one
+// (overlay), and unknown ones; nor what is mounted read-only or from a loop device: the author of such an image chose
+// its times, and the next image that is mounted may have them as well, and the same device number.
 bool vouches_for_times(const struct statfs& system, std::uint64_t device);
 
 }  // namespace millrace

@@ -1,6 +1,6 @@
 // An input ring: a memfd that the daemon makes, sealed so that it stays as large as it is, and whose writable
-// descriptor goes to the client. The daemon makes it empty and keeps a read-only descriptor: whoever touches a page
-// first pays for it, and that is the client.
+// descriptor goes to the client. The daemon makes it empty and keeps a read-only descriptor: the process that touches a
+// page first pays for it, and that is the client.
 //
 // It is read with pread(2), never mapped: no fault can reach the daemon, and where nothing was written it reads zeros
 // without taking memory. Thread-safe (read-only).

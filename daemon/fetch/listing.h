@@ -123,7 +123,7 @@ class Listing {
   DatasetNumber number_ = DatasetNumber::kNone;
 };
 
-// Of a folder by what the kernel tells it from others: whoever lists it, by whatever path.
+// Of a folder by what the kernel tells it from others: the same for every caller, by whatever path.
 DatasetNumber dataset_number(std::uint64_t device, std::uint64_t inode);
 
 // FNV-1a, 64 bits, over every path and a zero byte after it: the same on every machine.

@@ -107,7 +107,7 @@ bool ListingThread::begin_some(std::deque<UnderWay>& under_way) {
   return !under_way.empty();
 }
 
-// Of whoever has fewest under way.
+// Of the user who has fewest under way.
 std::optional<ListTask> ListingThread::next_to_begin(const std::deque<UnderWay>& under_way) {
   std::size_t all = 0;
   for (const UnderWay& user : under_way) all += user.lists.size();

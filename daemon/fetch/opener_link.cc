@@ -28,7 +28,7 @@ Error want(const std::string& why) {
   return Error{Code::kUnavailable, why};
 }
 
-// What an opener that refuses a request means to whoever asked. What the client cannot help is the daemon's want.
+// What an opener that refuses a request means to the caller. What the client cannot help is the daemon's want.
 Error refusal_of(const OpenerReplyMessage& reply) {
   const Error& error = *reply.answers.front().error;
   switch (error.code) {

@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-// The one answer to whoever asks for what is not his to know of.
+// The one answer to a caller who asks for what is not his to know of.
 Error not_readable();
 
 // The answer when the kernel refuses the daemon something that nothing forbids the caller.
@@ -24,7 +24,7 @@ Error a_folder_not_a_file();
 Error a_file_not_a_folder();
 Error held_by_a_lease();
 
-// Of an open() that said so; `refused`: what EACCES and EPERM mean to whoever opens.
+// Of an open() that said so; `refused`: what EACCES and EPERM mean to the caller that opens.
 Error open_error(int error_number, Error refused);
 
 }  // namespace millrace

@@ -84,6 +84,6 @@ class RootFolder {
 };
 
 using RootList = std::vector<std::shared_ptr<RootFolder>>;  // shared by one list and the next
-using RootFolders = std::shared_ptr<const RootList>;        // shared with whoever is at it when others come into force
+using RootFolders = std::shared_ptr<const RootList>;        // shared with threads at it when others come into force
 
 }  // namespace millrace

@@ -69,7 +69,7 @@ class Roots {
   // Whether it lies beneath roots that were not there when they were last looked for, and beneath no other.
   bool beneath_missing(std::string_view path_untrusted) const;
   // not_readable() with which roots there are, which everybody may know, and where they are set; other errors as they
-  // are. For whoever gave the path.
+  // are. For the client that gave the path.
   Error with_roots(Error error) const;
 
   const CallerRights& rights() const { return rights_; }
@@ -94,8 +94,8 @@ class Roots {
   // The type of what a path leads to, links followed: S_IFMT bits. Needs no right to the thing itself.
   Result<mode_t> type_of(std::string_view path_untrusted, const Caller& caller) const;
 
-  // Lets go of roots that nobody has wanted for some seconds, for whoever wants to unmount them. Looks at most once a
-  // second. Whether any is held still.
+  // Lets go of roots that nobody has wanted for some seconds, for an administrator who wants to unmount them. Looks at
+  // most once a second. Whether any is held still.
   bool let_go_of_unwanted() const;
 
  private:

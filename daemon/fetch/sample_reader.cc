@@ -94,7 +94,7 @@ struct SampleReader::ReadSource {
     std::array<std::byte, kBeginning> beginning{};
     const auto offset = static_cast<off_t>(range ? range->offset : 0);
     const ssize_t got = ::pread(file.fd.get(), beginning.data(), beginning.size(), offset);
-    if (got < static_cast<ssize_t>(beginning.size())) return {};  // whoever reads it all says why
+    if (got < static_cast<ssize_t>(beginning.size())) return {};  // the read of all of it says why
     return check_format(beginning);
   }
 

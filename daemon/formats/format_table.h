@@ -1,4 +1,4 @@
-// The formats of this daemon, a row each. Whoever asks about formats asks here: the probe, the expected cost,
+// The formats of this daemon, a row each. Code that asks about formats asks here: the probe, the expected cost,
 // Devices.List, which files of a folder are pictures. README.md says how to add one. Immutable.
 #pragma once
 

@@ -5,7 +5,7 @@
 //   destination() ──▶ a backend writes there ────────┐
 //   stage() ──▶ a backend writes host bytes for it ──┴─▶ settle(): uploads, repairs ──▶ done ──▶ sealed by the ledger
 //
-// A slot's bytes belong to whoever holds its lease, a step after the other: backends until all their jobs are done, the
+// A slot's bytes belong to the holder of its lease, a step after the other: backends until all their jobs are done, the
 // arena until settle()'s `done`, then the client until it releases the slot. The control thread never reads or writes
 // them. The memory is given back when the last shared_ptr to its arena goes: the session's, and one a batch under way.
 //

@@ -4,7 +4,7 @@
 //   urgent   user 1000: A B      user 1001: C            turns: A C B | D | A C B ...
 //   rest     user 1000: D                                        3    : 1
 //
-// Whoever wants another portion comes back with add(). Thread-bound(its owner).
+// A job that wants another portion comes back with add(). Thread-bound(its owner).
 #pragma once
 
 #include <cstdint>

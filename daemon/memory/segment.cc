@@ -203,7 +203,7 @@ void Segment::give_up_rest(Bytes keep) {
   rest_given_up_ = true;
 }
 
-// Piece by piece: the kernel holds up whoever else maps memory in this process as long as one munmap takes.
+// Piece by piece: the kernel holds up each thread that maps memory in this process as long as one munmap takes.
 Segment::~Segment() {
   constexpr Bytes kPiece = 64_MiB;
   for (Bytes at; at < size_; at = at + kPiece)

@@ -7,10 +7,10 @@
 //   └─────────────────────┴───────────────────────────────────────┘
 //                         fill_to() ──▶          ◀── give_up_rest()
 //
-// The object is only as long as it is filled, so whoever has its descriptor can take no memory by touching it, and a
-// full /dev/shm is an error here and never a SIGBUS of whoever keeps to filled().
+// The object is only as long as it is filled, so a holder of its descriptor can take no memory by touching it, and a
+// full /dev/shm is an error here and never a SIGBUS of a process that keeps to filled().
 //
-// Thread-safe once created, but for fill_to() and give_up_rest(), which are Thread-bound(whoever fills it). The bytes
+// Thread-safe once created, but for fill_to() and give_up_rest(), which are Thread-bound(its filler). The bytes
 // have their own rules: slot_pool.h.
 #pragma once
 
@@ -34,7 +34,7 @@ class PromisedMemory {
   Bytes bytes() const { return {bytes_.load(std::memory_order_relaxed)}; }
 
  private:
-  // Writers: whoever makes, fills or drops a segment. Publishes nothing but itself.
+  // Writers: threads that make, fill or drop a segment. Publishes nothing but itself.
   std::atomic<std::uint64_t> bytes_{0};
 };
 
@@ -84,9 +84,9 @@ class Segment {
   UniqueFd writable_;
   UniqueFd read_only_;
   PromisedMemory& promised_;
-  // Writer: whoever fills it. Readers: the control thread. Publishes that those pages are there.
+  // Writer: the thread that fills it. Readers: the control thread. Publishes that those pages are there.
   std::atomic<std::uint64_t> filled_{0};
-  // Writer: the control thread. Reader: whoever drops the segment last, after that.
+  // Writer: the control thread. Reader: the thread that drops the segment last, after that.
   std::atomic<bool> revoked_{false};
 };
 

@@ -11,7 +11,7 @@ constexpr Bytes kPortion = 8_MiB;    // a multiple of a huge page; what others w
 constexpr Bytes kAtOnce = 32_MiB;    // and the head, before a segment is handed out; some 30 ms
 constexpr std::uint32_t kFirst = 2;  // slots that are urgent: one is read while the next one is written
 
-// The same segment, but destroyed on `thread`, beside whoever lets go of it.
+// The same segment, but destroyed on `thread`, beside the thread that lets go of it.
 std::shared_ptr<Segment> freed_on(std::shared_ptr<boost::asio::thread_pool> thread, std::shared_ptr<Segment> segment) {
   Segment* const plain = segment.get();
   return {plain, [thread = std::move(thread), segment = std::move(segment)](Segment*) mutable {
@@ -109,7 +109,7 @@ void SegmentMaker::end(Filling& filling, Error why) {
   if (!filling.handed_out)
     return boost::asio::post(
         control_, [made = std::move(filling.answers.made), why = std::move(why)]() mutable { made(std::move(why)); });
-  if (why.code == Code::kCancelled) return;  // whoever went away hears nothing
+  if (why.code == Code::kCancelled) return;  // a client that went away hears nothing
   const SegmentOrder& order = filling.order;
   filling.segment->give_up_rest(order.head + order.stride * filling.slots);
   boost::asio::post(control_, [grown = std::move(filling.answers.grown), slots = filling.slots,

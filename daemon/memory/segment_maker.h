@@ -55,7 +55,7 @@ class SegmentMaker {
     // After that, whenever there is another filled slot, and once if there will be no more.
     std::function<void(SegmentProgress)> grown;
   };
-  // Whoever goes away stops `unwanted`, before or after it was handed out: nothing more is filled then. The answers
+  // A caller that goes away stops `unwanted`, before or after it was handed out: nothing more is filled then. Answers
   // come on the control thread. Wherever the last user lets go of the segment, its memory is freed by a thread of here.
   // REQUIRES: `charge` is of order.size.
   void make(const SegmentOrder& order, Charge charge, std::shared_ptr<const StopFlag> unwanted, Answers answers);

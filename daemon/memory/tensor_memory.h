@@ -28,13 +28,13 @@ class TensorRoom {
  public:
   virtual ~TensorRoom() = default;
   virtual bool is_lost() const = 0;  // with the device: no arena can have it again
-  // Its part of what most() bounds, alone: whoever has mapped the memory keeps it, whatever becomes of the room.
+  // Its part of what most() bounds, alone: a process that has mapped the memory keeps it, whatever becomes of the room.
   virtual std::shared_ptr<const void> share() const = 0;
 };
 
 struct MadeArena {
   std::shared_ptr<Arena> arena;      // shared: the session's, and one a batch under way
-  std::shared_ptr<TensorRoom> room;  // shared: the arena's, and whoever knows who has mapped it
+  std::shared_ptr<TensorRoom> room;  // shared: with the arena, and with the list of who has mapped it
 };
 
 class TensorMemory {

@@ -1,4 +1,4 @@
-// What a backend is, for people and for whoever chooses one. Value.
+// What a backend is, for people and for the code that chooses one. Value.
 #pragma once
 
 #include <cstdint>

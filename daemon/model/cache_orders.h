@@ -1,4 +1,4 @@
-// What people order of the cache, beside what samples ask of it. Thread-safe, as whoever implements it says.
+// What people order of the cache, beside what samples ask of it. Thread-safe, as its implementation says.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace millrace {
 // (fetch/opener_link.h). Thread-safe.
 struct HandoffConnection {
   UniqueFd fd;
-  // Its number with the opener; 0: none yet. Writers, readers: whoever has files opened. Publishes nothing but itself.
+  // Its number with the opener; 0: none yet. Writers, readers: threads that open files. Publishes nothing but itself.
   mutable std::atomic<std::uint64_t> introduced{0};
 };
 

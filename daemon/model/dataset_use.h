@@ -1,5 +1,5 @@
-// Who uses which dataset, and in which order: what a session's epochs tell of themselves while they run, so that whoever
-// keeps something of a dataset's files knows when each is wanted next. Times are seconds of a steady clock.
+// Who uses which dataset, and in which order: what a session's epochs tell of themselves while they run, so that a
+// cache that keeps something of a dataset's files knows when each is wanted next. Times are seconds of a steady clock.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ constexpr std::size_t kPage = 4096;
 }  // namespace
 
 EncodedPool::EncodedPool(Bytes limit, BlockSource& source) : source_(source), limit_(limit.count) {
-  kept_.reserve(2 * kMostKept);  // so that give() asks for no memory, whoever else is in it
+  kept_.reserve(2 * kMostKept);  // so that give() asks for no memory, however many threads are in it
 }
 
 EncodedPool::Block EncodedPool::take(std::size_t size) {

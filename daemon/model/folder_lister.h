@@ -33,7 +33,7 @@ struct ListTask {
   std::vector<FilesPart> files = {};  // not empty: these beneath that path, and nothing is looked for there
   FileChoice choice = {};
   std::shared_ptr<const Caller> caller;              // whose rights apply. Shared by the session's tasks
-  std::shared_ptr<const StopFlag> stop;              // shared with whoever asks; stopped: it ends as kCancelled
+  std::shared_ptr<const StopFlag> stop;              // shared with the caller; stopped: it ends as kCancelled
   std::uint64_t max_files = 0;                       // of a folder: `files` are counted as they come
   std::function<void(std::uint64_t)> progress = {};  // files so far; may be empty. Not for `files`
   std::function<Result<void>(Bytes)> room = {};      // what it takes by now; an error ends it. May be empty

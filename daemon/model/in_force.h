@@ -1,5 +1,5 @@
 // A value that an administrator may change while the daemon runs, read by threads that do not wait for each other: the
-// last one that was put in force. Copies show the same value, so that whoever is made early sees what changes late.
+// last one that was put in force. Copies show the same value, so that a part made early sees what changes late.
 // Thread-safe: a lock for as long as copying the value takes.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What was kept of a file, asked for before the file is read. Thread-safe, as whoever implements it says.
+// What was kept of a file, asked for before the file is read. Thread-safe, as its implementation says.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class KeptLookup {
  public:
   virtual ~KeptLookup() = default;
 
-  // nullopt: nothing, read the file. REQUIRES: the file is open with the rights of whoever asks, and its identity is
+  // nullopt: nothing, read the file. REQUIRES: the file is open with the rights of the caller, and its identity is
   // settled (EncodedImage::settled). May read from a disk.
   virtual std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) = 0;
 };

@@ -1,4 +1,4 @@
-// Says to whoever works on something, a batch or a segment, that nobody wants it any more. Thread-safe.
+// Says to the threads that work on something, a batch or a segment, that nobody wants it any more. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ class StopFlag {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
  private:
-  // Writer: the control thread. Reader: lanes and fetch threads, between samples; whoever makes segments, between
+  // Writer: the control thread. Reader: lanes and fetch threads, between samples; the maker of segments, between
   // portions. Publishes nothing but itself.
   std::atomic<bool> stopped_{false};
 };

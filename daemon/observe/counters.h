@@ -180,7 +180,7 @@ class Counters {
     add(id, n);
     labelled(id).add(value, static_cast<std::int64_t>(n));
   }
-  // "cpu" of samples_completed: has a lock, so it is kept by whoever counts often. REQUIRES: a counter with a label.
+  // "cpu" of samples_completed: has a lock, so code that counts often keeps it. REQUIRES: a counter with a label.
   LabelValue value_of(MetricId id, std::string_view value) { return labelled(id).value_of(value); }
   void add(MetricId id, std::string_view value) { add(id, value_of(id, value)); }
 

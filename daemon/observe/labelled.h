@@ -1,7 +1,7 @@
 // A counter by one label, as by backend or by user: a cell for each value that came up. What clients can cause values of
 // without end costs no more than kMost cells: the values that come later are all counted as "other".
 //
-// Thread-safe: relaxed atomics; only value_of() has a lock, and is asked once by whoever counts often.
+// Thread-safe: relaxed atomics; only value_of() has a lock, and is asked once by code that counts often.
 #pragma once
 
 #include <array>

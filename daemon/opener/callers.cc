@@ -13,7 +13,7 @@
 namespace millrace {
 namespace {
 
-// In the upper half: the lower one is left to whoever else waits on the same epoll descriptor.
+// In the upper half: the lower one is left to the server's own events on the same epoll descriptor.
 std::uint64_t anywhere() {
   std::uint64_t number = 0;
   static_cast<void>(::getrandom(&number, sizeof number, 0));

@@ -3,7 +3,7 @@
 //
 // - of a Unix SOCK_SEQPACKET socket that somebody accepted: its other end has no name. The other end of a connection
 //   that the daemon made itself, to a socket of somebody's, always has one, that socket's; SO_PEERCRED would then be
-//   whoever listens there, who asked for nothing;
+//   the process that listens there, which asked for nothing;
 // - that came in at the hand-off socket: it bears that socket's name. So a client of another socket is not taken for
 //   one of Millrace;
 // - whose other end is still open.

@@ -15,7 +15,7 @@ namespace millrace {
 // SOCK_SEQPACKET; says what to do.
 Result<UniqueFd> passed_socket();
 
-// A new one at `path`, in the place of one that a dead opener left there. Any user may connect to it: whoever accepts
+// A new one at `path`, in the place of one that a dead opener left there. Any user may connect to it: the server
 // looks who it is.
 Result<UniqueFd> listen_at(const std::string& path);
 

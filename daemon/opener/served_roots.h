@@ -22,7 +22,7 @@ class ServedRoots {
   ServedRoots(const Names& names, std::function<Result<Names>()> read)
       : read_(std::move(read)), in_force_(as_roots(names)) {}
 
-  // Shared: whoever opens files keeps those that it began with.
+  // Shared: a thread that opens files keeps those that it began with.
   std::shared_ptr<const std::vector<RootName>> now() const { return in_force_.now(); }
 
   // An error, which is that of reading: those of before stay.

@@ -28,7 +28,7 @@ class OpenerServer {
     // The roots that the settings file names now, for the daemon says that it has changed. Called by any thread.
     std::function<Result<std::vector<std::string>>()> read_roots;
     IntroductionRules rules;
-    std::optional<uid_t> daemon;     // the only user who may connect; none: whoever the socket's mode lets
+    std::optional<uid_t> daemon;     // the only user who may connect; none: every user whom the socket's mode lets
     std::size_t connections = 1024;  // of the daemon's, each with a thread
   };
 

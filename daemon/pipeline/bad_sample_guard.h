@@ -1,7 +1,7 @@
 // What an epoch puts up with whose client has chosen no on_error. The default makes up for bad samples, which is right
 // as long as they are the exception: a wrong root or a disk that is not mounted makes all of them bad, and must not end
-// in an epoch of stand-ins. So a batch without a good sample fails, and the epoch does once too many are bad. Whoever
-// chooses an on_error gets what it says, and none of this. Thread-bound(control).
+// in an epoch of stand-ins. So a batch without a good sample fails, and the epoch does once too many are bad. A client
+// that chooses an on_error gets what it says, and none of this. Thread-bound(control).
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 //                  └──────enter()──────────────────────────────────┘
 //
 // Start-time fair queueing (Goyal, Vin, Cheng, 1996): a member's `due` is what it has had, the clock is the due of the
-// last one served. Who comes anew begins at the clock, or beside whoever waits from before it, since what was charged too
+// last one served. Who comes anew begins at the clock, or beside a waiter from before it, since what was charged too
 // much came back to him: it has no credit for the time that it was not there, and who leaves with a debt still has it
 // when it comes back. Nobody owes more than kMostDebt: one wrong guess starves no one for good. So charge() says how much
 // it did charge, and no more than that may be given back by refund(), which never takes a member further back than where

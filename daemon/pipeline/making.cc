@@ -273,7 +273,7 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
   next_.bytes_let_go();
 }
 
-// Not what was expected: whoever has odd files pays for them. Of what failed or was too late as well.
+// Not what was expected: a user who has odd files pays for them. Of what failed or was too late as well.
 void Making::charge_what_it_took(BackendRun& run, const JobOut& out, const std::vector<SampleOutcome>& outcomes) {
   if (out.expected == 0) return;  // no backend has had it
   std::chrono::nanoseconds took{0};

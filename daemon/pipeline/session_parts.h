@@ -18,7 +18,7 @@
 
 namespace millrace {
 
-// What has been done for a session so far, for whoever keeps accounts.
+// What has been done for a session so far, for the code that keeps accounts.
 struct SessionWork {
   std::chrono::nanoseconds lanes{0};  // decoding and transforming
   Bytes encoded;                      // read
@@ -33,7 +33,7 @@ struct SessionParts {
   std::shared_ptr<Account> account;                                     // shared: see Ledger::account()
   CacheUse cache = CacheUse::kTensors;                                  // the most that is kept of its images, and used
   bool cache_at_once = false;                                           // at the first touch
-  std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with whoever tells of it
+  std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with the session, which tells of it
 };
 
 // Shared by the session and its batches, which end after it when a lane still writes.

@@ -1,4 +1,4 @@
-// What a session's epochs tell of the datasets that they run over, to whoever wants to know (model/dataset_use.h).
+// What a session's epochs tell of the datasets that they run over, to the cache (model/dataset_use.h).
 // Thread-bound(control).
 #pragma once
 

@@ -43,7 +43,7 @@ class UserShares {
     for (auto& [id, user] : users_) weigh(user);
   }
 
-  // The highest of his sessions', whose processes may be of unlike groups; 1 of whoever has none.
+  // The highest of his sessions', whose processes may be of unlike groups; 1 of a user who has none.
   std::uint32_t weight_of(UserId id) const {
     const auto found = users_.find(id);
     return found == users_.end() ? 1 : found->second.weight;

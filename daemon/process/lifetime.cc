@@ -29,7 +29,7 @@ void Lifetime::run(const Parts& parts) {
   control_.run();
 }
 
-// For whoever looks at the service.
+// For the operator who looks at the service.
 std::string Lifetime::status() const {
   if (stuck_) return "stuck: CPU lanes or a device give nothing back";
   std::string text = "serving " + printable(settings_.socket);

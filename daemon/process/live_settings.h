@@ -20,7 +20,7 @@
 
 namespace millrace {
 
-// What several parts look at while they work; they share it with whoever made them. Thread-safe.
+// What several parts look at while they work; they share it with their maker. Thread-safe.
 struct SharedLimits {
   explicit SharedLimits(const Limits& limits) : all(limits), sample(limits.sample) {}
 
@@ -48,7 +48,7 @@ struct PreparedSettings {
   FairWeights weights;
   RootFolders roots;
   int highest_descriptor = 0;
-  std::vector<std::string> remarks{};  // what whoever has ordered it should know
+  std::vector<std::string> remarks{};  // what the administrator who has ordered it should know
 };
 
 // May wait, for disks, for directory services and for the opener; thread-safe. `settings`: what is to be in force.

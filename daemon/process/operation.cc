@@ -14,8 +14,8 @@
 namespace millrace {
 namespace {
 
-// Whoever waits for a drain hears of its end within a tenth of a second. A connection that ends while its client still
-// writes to it (an acknowledgement of gRPC's is enough) takes with it what the client has not read.
+// A client that waits for a drain hears of its end within a tenth of a second. A connection that ends while its client
+// still writes to it (an acknowledgement of gRPC's is enough) takes with it what the client has not read.
 constexpr std::chrono::milliseconds kUntilTold{300};
 
 using SteadyClock = std::chrono::steady_clock;

@@ -15,7 +15,7 @@ struct AdmittedAdmin {
   std::string who;      // for the log: "user 1000, pid 4711"
 };
 
-// `what`: "drain it", for whoever may not. A refusal is logged, for it is somebody's mistake or worse.
+// `what`: "drain it", for the answer to one who may not. A refusal is logged, for it is somebody's mistake or worse.
 AdmittedAdmin admit_admin(const StreamSurroundings& around, const std::string& ticket_untrusted,
                           const std::string& what, grpc::CallbackServerContext& call);
 

@@ -7,8 +7,8 @@
 //       └────────────────┴─────────────────────────┴──────────────────────────┴─────────▶ gone
 //                                                         end of file, a message out of turn, a descriptor
 //
-// Whoever was welcomed and goes is reported once, from the event loop: Events::disconnected(). Nothing here blocks;
-// connections are bounded, in all and for each user.
+// A client that was welcomed and goes is reported once, from the event loop: Events::disconnected(). Nothing here
+// blocks; connections are bounded, in all and for each user.
 //
 // Thread-bound(control): every call, and every call of Events, is made on the io_context's one thread.
 #pragma once

@@ -40,7 +40,7 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   // unread. kPrecondition: it has closed its end, or is gone.
   void on_lost(std::function<void(const Error&)> report) { on_lost_ = std::move(report); }
 
-  // The other way, for whoever reads what the client says. `ready` is called once, from the event loop, when there is
+  // The other way, for the reader of what the client says. `ready` is called once, from the event loop, when there is
   // something, or the client's end; never once this has closed.
   void when_readable(std::function<void()> ready);
   int descriptor() { return socket_.native_handle(); }  // -1 once it has closed

@@ -78,7 +78,7 @@ class Session final : private RequestReader::Port {
     std::shared_ptr<Arena> arena;        // shared: see SessionParts
     std::optional<LentTo> lent;          // of a device, where the tensors are in its memory
     std::string memory;                  // where they are, for the log; empty: in the segment
-    std::shared_ptr<StopFlag> unwanted;  // shared with whoever fills the segment; stopped when the session goes
+    std::shared_ptr<StopFlag> unwanted;  // shared with the segment's maker; stopped when the session goes
     std::shared_ptr<Account> account;    // shared: see Ledger::account()
     SessionCharges charges;
     std::shared_ptr<SharedListings> listings;  // shared: see SessionListings
@@ -88,7 +88,7 @@ class Session final : private RequestReader::Port {
 
   Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
           const Limits& limits);
-  ~Session() override;  // closes it in the pipeline; its stream, if any, is told by whoever destroys it
+  ~Session() override;  // closes it in the pipeline; its stream, if any, is told by the code that destroys it
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

@@ -90,7 +90,7 @@ class SessionTable final : public HandoffServer::Events {
   // For what is asked for from here on.
   void apply(const Limits& limits) { limits_ = limits; }
 
-  // The daemon stops or drains: whoever waits for memory gets `why`, and no more of it is made.
+  // The daemon stops or drains: a client that waits for memory gets `why`, and no more of it is made.
   void refuse_opening(const Error& why);
   void leave_waiting() { handoff_->leave_waiting(); }  // UnixListener's
 
@@ -114,7 +114,7 @@ class SessionTable final : public HandoffServer::Events {
     OpenRequest request;
     std::shared_ptr<const Caller> caller;  // shared: becomes the session's
     std::function<void(Result<OpenedSession>)> done;
-    std::shared_ptr<StopFlag> unwanted;  // shared with whoever makes the memory
+    std::shared_ptr<StopFlag> unwanted;  // shared with the maker of the memory
     Admitted admitted;
     TensorMemory* memory = nullptr;              // a device's that it asked for
     Bytes slot_bytes;                            // in the segment

@@ -1,4 +1,4 @@
-// What can be wrong with settings, whoever made them.
+// What can be wrong with settings, wherever they come from.
 #include <algorithm>
 #include <type_traits>
 

@@ -27,7 +27,7 @@ class KeyTable {
 
   bool has_others() const { return unknown_ == UnknownKeys::kOfOthers; }
 
-  // Whatever is wrong with settings, whoever made them.
+  // Whatever is wrong with settings, wherever they come from.
   std::vector<Complaint> complaints_about(const Settings& settings) const;
 
  private:

@@ -9,7 +9,7 @@
 // Every edge is moved here; proto/shm/segment_layout.h says what of it a client sees. Slots get ready in their order,
 // as their memory is filled.
 //
-// Thread-bound(control), but for the memory of a lease, which belongs to whoever the lease was given to until seal() or
+// Thread-bound(control), but for the memory of a lease, which belongs to the holder of the lease until seal() or
 // abandon().
 #pragma once
 

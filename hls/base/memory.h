@@ -1,5 +1,5 @@
-// A card's memory as kernels reach it: words of 512 bits, and numbers in them. Whoever reads beyond a buffer gets zeros,
-// whoever writes beyond one writes nothing; so no arithmetic on hostile numbers can leave the buffers, even wrong one.
+// A card's memory as kernels reach it: words of 512 bits, and numbers in them. A read beyond a buffer gets zeros, a
+// write beyond one writes nothing; so no arithmetic on hostile numbers can leave the buffers, even wrong one.
 // Values; thread-safe: plain functions.
 #pragma once
 

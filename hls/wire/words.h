@@ -105,7 +105,7 @@ struct Completion {
   std::uint8_t lane;    // which one had it
   std::uint8_t zero;
   std::uint32_t symbols;  // decoded; 0 where there are none
-  // Of kDone: the sum of the tensor's words of 32 bits, the last one filled up with zeros, modulo 2^32: whoever has the
+  // Of kDone: the sum of the tensor's words of 32 bits, the last one filled up with zeros, modulo 2^32: a holder of the
   // tensor sees whether it is what was written. Else 0.
   std::uint32_t sum;
 };

@@ -1,9 +1,9 @@
-// A thread block that a host steps through, phase by phase, as block.h describes it: for tests, and for whoever wants
-// the kernels' results without a GPU. Thread-bound(its owner).
+// A thread block that a host steps through, phase by phase, as block.h describes it: for tests, and for programs that
+// want the kernels' results without a GPU. Thread-bound(its owner).
 //
 // What would go unseen on a GPU is made to show: threads take their turns in a random order, another one each phase;
 // shared memory and per-thread values begin as random bytes, and each is memory of its own, so that AddressSanitizer
-// sees whoever leaves it.
+// sees a thread that leaves it.
 //
 //   run_grid({.blocks = images, .threads = 512, .seed = 1}, [&](HostBlock& block) { tokenise(block, args); });
 #pragma once

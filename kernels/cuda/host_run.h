@@ -1,6 +1,6 @@
 // A planned batch on the host executor, from bytes to tensors, as a GPU does it: what tests compare, and
 // what a GPU's results can be compared with. Each array is memory of its own and just as long as the plan says, so that
-// sanitizers see whoever leaves it.
+// sanitizers see a kernel that leaves it.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // stuffing. For baseline files, whose scan follows from the blocks as encoders write it: runs of 16 zeros only before a
 // value, EOB wherever zeros end a block, the first code that a table has for a symbol. What else an encoder chose are
 // the bits that fill the last byte of each restart interval; begin_like() takes them from the scan to be written again.
-// A scan that somebody wrote in another way comes out otherwise: whoever needs the very same bytes has to compare.
+// A scan that somebody wrote in another way comes out otherwise: a caller that needs the same bytes has to compare.
 //
 // Thread-bound(its owner).
 #pragma once

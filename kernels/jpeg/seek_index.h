@@ -10,8 +10,8 @@
 // of what it does not.
 //
 // The bytes are hostile: they may come from a damaged disk, or belong to another file. read() takes only what has the
-// right checksum, owner, shape and scan; places may still be wrong, and whoever uses them must check where decoding
-// ends.
+// right checksum, owner, shape and scan; places may still be wrong, and the decoder that uses them must check where
+// decoding ends.
 #pragma once
 
 #include <array>

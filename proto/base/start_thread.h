@@ -1,4 +1,4 @@
-// A thread, or why there is none: whoever answers requests must not end because the host has no thread left for him.
+// A thread, or why there is none: a server must not end because the host has no thread left for it.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // How errors of a request name a field: as the proto spells it, "samples[3].box.width: must be at least 1, is 0". Inner
-// parsers name their own field; whoever calls them puts the way there in front, so that nothing is spelled out unless
+// parsers name their own field; their caller puts the way there in front, so that nothing is spelled out unless
 // something is wrong. Pure functions, thread-safe.
 #pragma once
 

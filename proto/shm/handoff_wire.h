@@ -18,7 +18,7 @@
 //
 // A GPU's memory comes as what cuMemExportToShareableHandle() makes; all of it is to be imported and mapped, as one
 // allocation. It is the session's alone, zeroes at first, and lives until its last holder lets go, also when the daemon
-// has ended. Whoever has the descriptor can write all of it.
+// has ended. A holder of the descriptor can write all of it.
 //
 // Descriptors go from the daemon to the client only. A message that carries one to the daemon ends the connection; from
 // Linux 6.16 on the sender gets EPERM.

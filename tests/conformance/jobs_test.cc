@@ -177,7 +177,7 @@ TEST_CASE("a lost device gives every sample back", "[conformance]") {
   }
 }
 
-TEST_CASE("whoever listens to a device that is lost already is told at once", "[conformance]") {
+TEST_CASE("a listener to a device that is lost already is told at once", "[conformance]") {
   for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     if (!row.can_lose) {

@@ -116,7 +116,7 @@ TEST_CASE("a packed form that is no use is an error of its own, and the file is 
     for (const auto& bytes : {damaged_head, damaged_groups, cut, empty, pack(other)})
       bench.add(form_of(file, bytes), geometry);
     bench.add(form_of(file, good), geometry);
-    EncodedImage both = form_of(file, damaged_head);  // there are bytes, too, for whoever makes it
+    EncodedImage both = form_of(file, damaged_head);  // there are bytes, too, for the backend that makes it
     both.bytes = encoded({file.bytes.view().begin(), file.bytes.view().end()}, ImageFormat::kJpeg, {90, 60}).bytes;
     bench.add(std::move(both), geometry);
     const std::vector<std::byte> expected = make_slowly(file, geometry, *bench.recipe);

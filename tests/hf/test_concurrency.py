@@ -176,7 +176,7 @@ def test_a_processor_connects_anew_after_the_daemon_has_gone(made: list[Path], m
 
 
 def test_the_timeout_is_kept_while_a_session_is_opened(made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workshop, "_OPENING", 1e6)  # whoever keeps to this instead is stopped with the whole run
+    monkeypatch.setattr(workshop, "_OPENING", 1e6)  # a processor that keeps to this instead is stopped with the whole run
     daemon = millrace.serve(made[0].parent, lanes=1)
     with daemon, millrace.connect(daemon.address) as client, ImageProcessor.from_config(CLIP, client=client) as processor:
         os.kill(daemon.pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-// Tensors in the memory of a device: whoever makes the images, whatever goes wrong, they are those that host memory
+// Tensors in the memory of a device: whichever backend makes them, whatever goes wrong, they are those that host memory
 // would have.
 #include <catch2/catch.hpp>
 #include <variant>

@@ -179,7 +179,7 @@ TEST_CASE("what is asked for fast is made otherwise than what is asked for exact
   REQUIRE(pixels[2] == pixels[0]);
 }
 
-TEST_CASE("whoever waits for a batch hears that its last sample has ended before it is sealed",
+TEST_CASE("a client that waits for a batch hears that its last sample has ended before it is sealed",
           "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 6, {2});

@@ -79,7 +79,7 @@ def own_size() -> millrace.Recipe:
 
 @pytest.fixture
 def slots_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits while all slots are held goes on waiting: on a busy machine what gives one back may take more than 2 s."""
+    """A caller that waits while all slots are held goes on waiting: on a busy machine what gives one back may take more than 2 s."""
     for module in (_full_slots, millrace.aio):
         monkeypatch.setattr(module, "SHARED", 600.0)
 

@@ -83,7 +83,7 @@ class Script(subprocess.Popen[str]):
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Waits until it is true, and looks as often as is good for whoever works on it beside this process."""
+    """Waits until it is true, and looks as often as is good for the processes that work on it beside this one."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"within {PATIENCE} s it never came true that {what}"

@@ -116,7 +116,7 @@ def test_rows_that_are_not_understood_are_refused_with_what_to_do(make: Any, row
         seen_of(make(millrace.Encoded(Rows(make=lambda n: row))))
 
 
-def test_whoever_else_says_the_order_is_refused(make: Any) -> None:
+def test_other_options_that_say_the_order_are_refused(make: Any) -> None:
     for options in ({"shuffle": True}, {"sampler": [0, 1]}, {"shard_tail": "drop"}):
         with pytest.raises(millrace.InvalidRequest, match="which says the order itself"):
             make(millrace.Encoded(Rows()), **options)

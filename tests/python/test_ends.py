@@ -206,7 +206,7 @@ def test_a_daemon_that_stops_says_so_and_one_that_is_killed_does_not(folder: Pat
             held.release()
 
 
-def test_a_daemon_that_drains_says_so_to_whoever_comes(folder: Path, own_size: millrace.Recipe) -> None:
+def test_a_daemon_that_drains_says_so_to_every_caller(folder: Path, own_size: millrace.Recipe) -> None:
     with millrace.serve(folder.parent, lanes=1, arguments=["--fake", "delay_us=60000000"]) as daemon:
         client = millrace.connect(daemon.address)
         session = client.session(own_size, batch=1)

@@ -216,7 +216,7 @@ with one_batch() as (opened, batch):
     assert batch.images.data_ptr == address
     check_pixels(batch)
 
-    cuda.fill(address, 0, size, stream)  # whoever has it may write to it
+    cuda.fill(address, 0, size, stream)  # a program that has it may write to it
     batch.images.used_by(stream)
     assert not batch.images.numpy().any()
     del batch

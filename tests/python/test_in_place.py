@@ -212,7 +212,7 @@ def test_written_views_live_on_after_release(session: millrace.Session) -> None:
 
 
 def test_what_is_written_between_batches_is_gone_as_well(client: millrace.Client) -> None:
-    """By whoever kept an address, or by a process that locks its memory."""
+    """By code that kept an address, or by a process that locks its memory."""
     with client.session(OWN_SIZE, batch=BATCH, slots=1) as session:
         for number in range(8):
             images = one(session, number).images.numpy()

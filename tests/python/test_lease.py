@@ -1,4 +1,4 @@
-"""A batch is a lease: whoever sees its memory keeps the slot; nobody ever sees another batch's pixels."""
+"""A batch is a lease: an object that sees its memory keeps the slot; nobody ever sees another batch's pixels."""
 
 from __future__ import annotations
 

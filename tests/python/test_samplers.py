@@ -333,7 +333,7 @@ def test_a_sampler_is_told_the_epoch(make: Any) -> None:
     assert loader.sampler.epoch == 9
     state = loader.state_dict()
     assert [n for n, _ in seen_of(loader)] == order_of(9)
-    loader.sampler.set_epoch(4)  # whoever does it himself is not overruled
+    loader.sampler.set_epoch(4)  # a program that does it itself is not overruled
     assert [n for n, _ in seen_of(loader, 1)] == order_of(4)[:8]
     other = make(sampler=Epochal())
     other.load_state_dict(loader.state_dict())

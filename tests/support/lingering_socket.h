@@ -41,7 +41,7 @@ class LingeringSocket {
   LingeringSocket& operator=(const LingeringSocket&) = delete;
 
   int fd() const { return socket_.get(); }
-  UniqueFd release() { return std::move(socket_); }  // whoever closes it sleeps, unless the reader goes first
+  UniqueFd release() { return std::move(socket_); }  // the thread that closes it sleeps, unless the reader goes first
 
  private:
   void linger(int seconds) {

@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 struct Process::State {
   pid_t pid = -1;
   UniqueFd pidfd, input, output, errors;
-  UniqueFd stop;  // readable once the reader has to end, whoever else still holds the pipes
+  UniqueFd stop;  // readable once the reader has to end, whichever processes still hold the pipes
 
   Mutex mutex;
   Condition changed;

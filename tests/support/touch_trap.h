@@ -1,4 +1,4 @@
-// Tells which threads touch pages of memory: whoever touches one first is written down and goes on. One at a time.
+// Tells which threads touch pages of memory: the first thread at one is written down and goes on. One at a time.
 #pragma once
 
 #include <signal.h>

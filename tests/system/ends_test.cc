@@ -146,7 +146,7 @@ void require_stopping(const Error& error) {
                !Catch::Contains("gone away") && !Catch::Contains("systemctl") && !Catch::Contains("cannot reach"));
 }
 
-TEST_CASE("a daemon that stops says so to whoever comes", "[system]") {
+TEST_CASE("a daemon that stops says so to every caller", "[system]") {
   Draining mill;
 
   const auto ping = mill.watcher.ping();
@@ -163,7 +163,7 @@ TEST_CASE("a daemon that stops says so to whoever comes", "[system]") {
   REQUIRE_THAT(command.errors(), Catch::Contains("millraced is stopping") && !Catch::Contains("systemctl"));
 }
 
-TEST_CASE("a daemon that stops says so to whoever waits, and one that is killed says nothing", "[system]") {
+TEST_CASE("a daemon that stops says so to a client that waits, and one that is killed says nothing", "[system]") {
   for (const int signal : {SIGTERM, SIGKILL}) {
     const EndsMill mill;
     Session session = need(mill.daemon.connect().open_session({.slots = 1, .batch = 4, .recipe = Recipe::train(32)}));

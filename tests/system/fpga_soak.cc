@@ -1,8 +1,8 @@
 // Two cards and every fault at once, by the clock: `millrace_system_fpga_soak [--seconds 60] [--seed N]`.
 //
 // Epoch after epoch through a daemon with two simulated cards, while the cards and the processes that own them are killed and
-// stopped: every sample comes exactly once, with the pixels that the processor makes of it, whoever made it. In the end
-// both cards are ready again.
+// stopped: every sample comes exactly once, with the pixels that the processor makes of it, whichever device made it.
+// In the end both cards are ready again.
 //
 // What happens when is drawn from the seed, which is printed first. Exit status: 0 all held, 1 something did not.
 #include <CLI/CLI.hpp>

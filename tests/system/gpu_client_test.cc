@@ -213,7 +213,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
   busy.fill(batch.tensor.device_data(), 0x5A);  // a late use, which the next batch may not meet
   for (void* const stream : {busy.handle(), idle.handle(), busy.handle()}) batch.tensor.used_by(stream);
 
-  SECTION("and whoever submits next waits for it") {
+  SECTION("and the next batch waits for it") {
     batch.tensor.release();
     const Ticket next = mill.ask(session, 2);
     REQUIRE(session.wait(next, 300ms).error().code == Code::kDeadline);
@@ -232,7 +232,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
 
     REQUIRE(need(need(session.wait(mill.ask(session, 2))).tensor.copy()) == mill.expected(2));
   }
-  SECTION("and whoever waits already hears of it") {
+  SECTION("and a thread that waits already hears of it") {
     const Ticket next = mill.ask(session, 2);
     std::optional<Result<Batch>> after;
     std::thread waiting([&] { after = session.wait(next); });

@@ -107,7 +107,7 @@ const RawSessionSpec kOnGpu{.slots = 2, .slot_bytes = 4 << 20, .memory = "cuda:0
 
 }  // namespace
 
-TEST_CASE("tensors in a GPU's memory are those of the host's, whoever makes them", "[system][cuda]") {
+TEST_CASE("tensors in a GPU's memory are those of the host's, whichever backend makes them", "[system][cuda]") {
   const v1::OnError on_error = GENERATE(v1::ON_ERROR_ZERO, v1::ON_ERROR_SKIP, v1::ON_ERROR_SUBSTITUTE);
   const GpuMemoryMill mill;
   RawSession host(mill.daemon.socket(), {.slot_bytes = 4 << 20}), gpu(mill.daemon.socket(), kOnGpu);
@@ -138,7 +138,7 @@ TEST_CASE("tensors in a GPU's memory are those of the host's, whoever makes them
   }
 }
 
-TEST_CASE("a session's memory on a GPU is zeroes before its first batch, whoever had it before", "[system][cuda]") {
+TEST_CASE("a session's memory on a GPU is zeroes before its first batch, whichever session had it", "[system][cuda]") {
   const GpuMemoryMill mill;
   {
     RawSession before(mill.daemon.socket(), kOnGpu);

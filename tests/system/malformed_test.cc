@@ -135,7 +135,7 @@ TEST_CASE("text that is not UTF-8 is an error of its request that names the fiel
   REQUIRE_THAT(mill.daemon.errors(), !Catch::Contains("libprotobuf"));
 }
 
-TEST_CASE("a stale or invented release is no harm to whoever holds the slot", "[system]") {
+TEST_CASE("a stale or invented release is no harm to the holder of the slot", "[system]") {
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {.slots = 1});
   session.stream->send(mill.submit(1));

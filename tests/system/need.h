@@ -1,4 +1,4 @@
-// For whoever cannot go on without a result: its value, or an exception that says what went wrong. In a test Catch
+// For a test that cannot go on without a result: its value, or an exception that says what went wrong. In a test Catch
 // reports it, in a test client main() does.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The roots that the daemon and its opener have of one settings file, whoever of them was started first.
+// The roots that the daemon and its opener have of one settings file, whichever of them was started first.
 #include <csignal>
 
 #include "tests/system/opener_files.h"
@@ -42,7 +42,7 @@ TEST_CASE("an opener that was there before the daemon reads the settings again w
   CHECK(verdicts(daemon, {roots.new_file}, kAlice)[0] == "ok");
 }
 
-TEST_CASE("whoever has the settings read again hears that the opener has not", "[system]") {
+TEST_CASE("an administrator who has the settings read again hears that the opener has not", "[system]") {
   if (skipped_without_openers()) return;
   const Roots roots;
   const Daemon daemon(service_with_opener({roots.first.path()}));

@@ -110,7 +110,7 @@ TEST_CASE("a client is introduced by a connection that the hand-off socket accep
   REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
   const UniqueFd one(pair[0]), two(pair[1]);
   const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  // What a daemon would do that means to be whoever listens at `other`: its end bears the hand-off socket's name.
+  // What a daemon would do that means to be the listener at `other`: its end bears the hand-off socket's name.
   fs::remove(opener.handoff);
   REQUIRE(bound(victim, opener.handoff));
   REQUIRE(connected(victim, opener.data / "other"));
@@ -180,7 +180,7 @@ TEST_CASE("a client that has gone, or had a name of its own, hides no forged int
   CHECK_THAT(log(), !Catch::Contains("the client has gone"));
 }
 
-TEST_CASE("whoever is not the daemon's user is turned away by the opener", "[system]") {
+TEST_CASE("a user other than the daemon's is turned away by the opener", "[system]") {
   if (skipped_without_openers()) return;
   const OpenFolder data;
   const Daemon daemon(service_with_opener({data.path()}));  // the daemon's user is not root, which the test is

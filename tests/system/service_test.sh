@@ -195,7 +195,7 @@ restart_under_load() {
   touch "$work/enough"
   wait $loop || { cat "$work/loop.failed"; fail "a client was refused during a restart"; }
   say "$(cat "$work/loop.count") sessions over 6 restarts"
-  step "stop: whoever connects starts it again"
+  step "stop: a client that connects starts it again"
   systemctl stop millraced.service 2>/dev/null
   as alice millrace ping --count 1 >"$work/out" 2>&1 || { cat "$work/out"; fail "nobody answers in the sockets"; }
 }

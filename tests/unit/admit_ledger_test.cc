@@ -30,7 +30,7 @@ TEST_CASE("what is charged is in use until the charge goes", "[admit]") {
   REQUIRE(ledger.in_use(Resource::kSegments) == 0);
 }
 
-TEST_CASE("a charge that is moved is given back once, by whoever has it last", "[admit]") {
+TEST_CASE("a charge that is moved is given back once, by its last holder", "[admit]") {
   Ledger ledger{Budgets{}};
   Charge kept;
   {
@@ -197,7 +197,7 @@ TEST_CASE("where parts are kept for others, one user alone may have seven eighth
   CHECK(ledger.in_use(Resource::kRequests) == 70);
 }
 
-TEST_CASE("two users who want all end up with as much, whoever began", "[admit]") {
+TEST_CASE("two users who want all end up with as much, whichever of them began", "[admit]") {
   Ledger ledger(budgets(Resource::kRequests, {.total = 15'000, .parts = Parts::kOfFree}));
   const auto one = ledger.account(kOne), two = ledger.account(kTwo);
   std::deque<Charge> of_one, of_two;

@@ -235,7 +235,7 @@ TEST_CASE("an owner cannot take the staging away from under the daemon", "[cuda]
 TEST_CASE("nobody waits for a GPU that hangs while its owner begins, or in a batch, once the daemon ends", "[cuda]") {
   const TempFolder folder;
   const std::string program = folder / "millrace-cuda", began = folder / "began";
-  // The list, and the first owner; whoever comes next hangs.
+  // The list, and the first owner; the process that comes next hangs.
   write_file(program, "#!/bin/sh\nread -r times < " + began + "\necho $((times + 1)) > " + began +
                           "\n[ $times -lt 2 ] && exec " + bin_folder() + "/millrace-cuda\nexec sleep 1000\n");
   write_file(began, std::string("0\n"));

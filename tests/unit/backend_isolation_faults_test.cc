@@ -137,7 +137,7 @@ TEST_CASE("decoder processes end with their lane", "[isolation]") {
   REQUIRE(processes().empty());
 }
 
-TEST_CASE("a decoder process ends when the thread that started it is gone, whoever holds it", "[isolation]") {
+TEST_CASE("a decoder process ends when the thread that started it is gone, whichever thread holds it", "[isolation]") {
   std::unique_ptr<DecoderChild> child;
   std::thread([&] { child = started(); }).join();
 

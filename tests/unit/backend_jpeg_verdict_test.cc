@@ -44,7 +44,7 @@ std::size_t middle_of(const JpegFile& file) {
   return at;
 }
 
-// Whether the box is delivered; the same whoever decodes.
+// Whether the box is delivered; the same whichever decoder decodes.
 bool is_delivered(const File& file, const kernels::Box& box) {
   PixelBuffer buffer, other;
   const auto expected = decode_jpeg(request_for(file, kVerdictSize, box), buffer);

@@ -157,7 +157,7 @@ TEST_CASE("indices of a palette are its samples, and grey stays grey", "[backend
                   *decode_png(quick_request_for(grey, size, {0, 0, 31, 17}), same_buffer)));
 }
 
-TEST_CASE("grey of 1 or 16 bits has no indices, whoever decodes it", "[backend]") {
+TEST_CASE("grey of 1 or 16 bits has no indices, whichever decoder has it", "[backend]") {
   std::mt19937 random(4);
   const kernels::Size size{31, 17};
   for (const unsigned depth : {1U, 16U}) {

@@ -56,7 +56,7 @@ TEST_CASE("a pop with a deadline ends at the deadline", "[base]") {
   REQUIRE(std::chrono::steady_clock::now() >= deadline);
 }
 
-TEST_CASE("closing wakes whoever waits", "[base]") {
+TEST_CASE("closing wakes every thread that waits", "[base]") {
   BoundedQueue<int> queue(1);
   std::atomic<int> woken{0};
   std::vector<std::thread> waiting;

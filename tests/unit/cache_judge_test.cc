@@ -64,15 +64,15 @@ TEST_CASE("the best by flow is the best by trying everything", "[cache]") {
 }
 
 struct Least {
-  double of_best;    // of whoever knows the future
-  double of_second;  // of whoever knows the future, but makes nothing at a first touch
+  double of_best;    // of a cache that knows the future
+  double of_second;  // of a cache that knows the future, but makes nothing at a first touch
 };
 
 // What is below 0.95 has its reason. Whether there will be a second epoch nobody knows in the first one, so what takes long to
 // make is made from the second touch on, and a short trace loses its first hits by that (c, packed). When somebody asks
-// for a file again nobody knows at all (d): whoever knew how often each is asked for and kept the most wanted ones would
-// get 0.92.
-TEST_CASE("the policy saves nearly as much as whoever knows the future", "[cache]") {
+// for a file again nobody knows at all (d): a cache that knew how often each is asked for and kept the most wanted ones
+// would get 0.92.
+TEST_CASE("the policy saves nearly as much as a cache that knows the future", "[cache]") {
   const std::map<std::string, Least> least{
       {"c. three jobs, two datasets, then a third, packed", {0.90, 0.95}},
       {"d. Zipf beside a job, made for nothing", {0.88, 0.92}},

@@ -7,7 +7,7 @@
 namespace millrace {
 namespace {
 
-TEST_CASE("while there is room, whoever is worth it is let in and nobody goes", "[cache]") {
+TEST_CASE("while there is room, a piece that is worth it is let in and none goes", "[cache]") {
   PolicyRig rig(8);
   const auto use = rig.use(1, 10, 5);
 

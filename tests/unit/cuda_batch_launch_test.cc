@@ -130,7 +130,7 @@ TEST_CASE("what else fails while kernels are loaded is no verdict on the image",
   CHECK(rejected({.load = CUDA_ERROR_ECC_UNCORRECTABLE}).code == Code::kUnavailable);
 }
 
-TEST_CASE("a module is unloaded once, whoever owned it before", "[cuda][launch]") {
+TEST_CASE("a module is unloaded once, by its last owner", "[cuda][launch]") {
   const Driver driver = driver_with({});
   {
     auto first = Kernels::load(driver, 0, kImage);

@@ -21,7 +21,7 @@ struct TensorCut {
   kernels::Orientation orientation = kernels::Orientation::kUpright;
 };
 
-// The arrays that the kernels work on. Each has the size that is used, so that sanitizers see whoever leaves it.
+// The arrays that the kernels work on. Each has the size that is used, so that sanitizers see a kernel that leaves it.
 class TokenBatch {
  public:
   explicit TokenBatch(const kernels::cuda::BatchRecipe& recipe);

@@ -116,7 +116,7 @@ TEST_CASE("without folders there are no classes", "[fetch]") {
   REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1});
 }
 
-TEST_CASE("a folder has one number, whoever lists it, by whatever path and however it has grown", "[fetch]") {
+TEST_CASE("a folder has one number, for every caller, by whatever path and however it has grown", "[fetch]") {
   const ListingTree tree({"a/1.jpg", "a/2.png"});
   fs::create_directory_symlink(tree.top, tree.root + "/link");
   const auto before = tree.list();

@@ -21,7 +21,7 @@
 namespace millrace {
 namespace {
 
-constexpr uid_t kRoot = 0, kAlice = kRoot, kBob = 54'001;  // whoever has no right to a folder is answered, too
+constexpr uid_t kRoot = 0, kAlice = kRoot, kBob = 54'001;  // a user without a right to a folder is answered, too
 
 // Listings of folders with one file, whose ends are noted; one of them can be held in its last call.
 class TurnsRig {

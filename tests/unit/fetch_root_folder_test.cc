@@ -34,7 +34,7 @@ TEST_CASE("a look for a root says why it cannot be opened", "[fetch]") {
   }
 }
 
-TEST_CASE("a root that is not there is named to whoever asks beneath it, and the others are served", "[fetch]") {
+TEST_CASE("a root that is not there is named to callers that ask beneath it, and the others are served", "[fetch]") {
   const Tree tree;
   const auto roots = open_roots({tree.root, tree.temp / "later"});
 
@@ -143,7 +143,7 @@ TEST_CASE("what lies beneath two roots is served as long as one of them is there
   REQUIRE(text_or_error(*roots, tree / "missing/file", myself()) == "no such file or folder");
 }
 
-TEST_CASE("a root that nobody wants is let go of, and looked for again by whoever wants it", "[fetch]") {
+TEST_CASE("a root that nobody wants is let go of, and looked for again by the next caller that wants it", "[fetch]") {
   const Tree tree;
   RootFolder root(tree.root, std::chrono::hours(1));
   const auto descriptors = [&] {

@@ -128,7 +128,7 @@ TEST_CASE("a packed file of a later version says so", "[kernels]") {
   REQUIRE(read_packed_file(packed, file) == "of version 2, where 1 is known");
 }
 
-// With the checksum made anew, as whoever means harm would.
+// With the checksum made anew, as an attacker would make it.
 TEST_CASE("a packed file whose parts contradict each other becomes no JPEG file", "[kernels]") {
   const Bytes8 one = packed_of(small_jpeg()), two = packed_of(make_jpeg({.pixels = make_pixels(90, 61, 3, 8)}));
   PackedFile first, second;

@@ -32,7 +32,7 @@ TEST_CASE("what is urgent goes before the rest, but the rest has every fourth tu
   REQUIRE(taken(turns, 8) == "123a45b-");
 }
 
-TEST_CASE("whoever comes back waits until the others of its kind had their turn", "[slots]") {
+TEST_CASE("a user who comes back waits until the others of that kind had their turn", "[slots]") {
   Turns turns;
   turns.add(kRest, 1000, 'a');
   turns.add(kRest, 1001, 'x');

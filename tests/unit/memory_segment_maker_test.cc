@@ -212,7 +212,7 @@ TEST_CASE("another user's small segment is made while a large one is being fille
   large.unwanted->stop();
 }
 
-TEST_CASE("whoever goes away is filled for no longer, and the charge goes with the last who holds it", "[serve]") {
+TEST_CASE("a segment whose client goes away is filled no more, and the charge goes with the last holder", "[serve]") {
   MakerRig rig(8_GiB);
   MakerRig::Asked asked;
   rig.ask(asked, slots_of(1_GiB, 4));

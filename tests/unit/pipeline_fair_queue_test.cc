@@ -287,7 +287,7 @@ TEST_CASE("a debt that was forgiven is not paid back", "[pipeline]") {
   CHECK(steady.turns - before >= 49);
 }
 
-TEST_CASE("whoever comes while much comes back to another has his turns at once", "[pipeline]") {
+TEST_CASE("a user who comes while much comes back to another has his turns at once", "[pipeline]") {
   constexpr int kOut = 8;
   constexpr std::uint64_t kExpected = 5'000, kTook = 1;
   FairQueue<Busy*> queue(kAlike);
@@ -382,7 +382,7 @@ TEST_CASE("what is removed leaves the others' order alone", "[pipeline]") {
   REQUIRE(drain(queue) == std::vector{1, 2, 3});
 }
 
-TEST_CASE("whoever always waits is never further behind the others than two of the dearest turns", "[pipeline]") {
+TEST_CASE("a user who always waits is never further behind the others than two of the dearest turns", "[pipeline]") {
   constexpr std::uint64_t kDearest = 1'000;
   std::mt19937 random(7);
   FairQueue<Busy*> queue(kAlike);

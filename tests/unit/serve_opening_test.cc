@@ -125,7 +125,7 @@ TEST_CASE("nobody waits for memory that those who asked for it do not want any m
   CHECK(eventually([&] { return front.memory_in_use() < 1_GiB; }));
 }
 
-TEST_CASE("a daemon that stops says so to whoever waits for memory, and makes no more of it", "[serve]") {
+TEST_CASE("a daemon that stops says so to a client that waits for memory, and makes no more of it", "[serve]") {
   if (!has_room()) return;
   Front front({.segments = Bytes{std::uint64_t{1} << 40}});
   RawClient client(front.socket());

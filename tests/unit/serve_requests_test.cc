@@ -200,7 +200,7 @@ TEST_CASE("half a request is charged no longer than its session's stream is ther
   session.write(large.substr(0, large.size() / 2));
   REQUIRE(eventually([&] { return front.ledger().in_use(Resource::kRequests) > 100'000; }));
 
-  session.client.finish();  // it keeps its connection, as whoever has a view of a tensor does
+  session.client.finish();  // it keeps its connection, as a client with a view of a tensor does
 
   CHECK(eventually([&] { return front.ledger().in_use(Resource::kRequests) == 0; }));
 }

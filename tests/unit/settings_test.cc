@@ -354,7 +354,7 @@ TEST_CASE("every choice is a word of its own, printed as it is read", "[settings
 TEST_CASE("the example file shows every setting with its default", "[settings]") {
   const std::string example = read_whole(std::string(MILLRACE_SOURCE_DIR) + "/config/millrace.toml");
 
-  // Whoever changes the table prints the file anew: ninja millrace_print_example, bin/millrace_print_example >
+  // A developer who changes the table prints the file anew: ninja millrace_print_example, bin/millrace_print_example >
   // config/millrace.toml
   REQUIRE(example == to_toml(default_settings(), keys(), TomlStyle::kExample));
   for (const Key& key : keys().keys())

@@ -1,5 +1,5 @@
-// A small segment written by the daemon's own code, byte by byte: whoever changes the layout meets this test and
-// proto/shm/README.md.
+// A small segment written by the daemon's own code, byte by byte: a developer who changes the layout meets this test
+// and proto/shm/README.md.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <limits>

@@ -1,5 +1,5 @@
 // A finished batch, and what happened to each of its images. In shared memory it is mapped read-only; a session may also
-// have its tensors in a GPU's memory (SessionOptions::memory), where whoever has it mapped may write to it.
+// have its tensors in a GPU's memory (SessionOptions::memory), where a process that maps it may write to it.
 //
 // A TensorView is a lease: as long as it lives the daemon does not touch its slot; its destructor gives the slot back,
 // without waiting. It may outlive its Session: the mapping, and with it the session's memory in the daemon, stays until

@@ -50,7 +50,7 @@ class FpgaBackend final : public Backend {
 
   const BackendInfo info_;
   const FpgaStaging staging_;   // of a lane
-  mutable ImageChoice choice_;  // thread-safe: whoever asks whether a sample can be made has wanted it
+  mutable ImageChoice choice_;  // thread-safe: a caller that asks whether a sample can be made has wanted it
   CardFigures figures_;
   FpgaDevice device_;
   const FpgaLaneParts parts_;

@@ -57,7 +57,7 @@ Result<void> OwnedDevice::wait_for_first() {
   return first_ ? *first_ : Error{Code::kUnavailable, "it has not come up yet"};
 }
 
-// False, for whoever has nothing else to say.
+// False, for a caller that has nothing else to say.
 bool OwnedDevice::first_came_to(const Result<void>& how) {
   bool is_first = false, is_over = false;
   {
@@ -75,7 +75,7 @@ void OwnedDevice::stop() {
   {
     MutexLock lock(mutex_);
     closed_ = true;
-    if (latest_) latest_->end();  // whoever waits for it hears its end
+    if (latest_) latest_->end();  // a thread that waits for it hears its end
   }
   changed_.notify_all();
   wake_keeper();

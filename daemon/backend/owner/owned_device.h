@@ -49,7 +49,7 @@ class OwnedDevice {
   // nullptr: it is lost.
   std::shared_ptr<OwnerProcess> current() const MILLRACE_EXCLUDES(mutex_);
 
-  // `process` is of no more use. When this returns, whoever listens has been told. Nothing if it is not the current one.
+  // `process` is of no more use. When this returns, the listener has been told. Nothing if it is not the current one.
   void lost(const std::shared_ptr<OwnerProcess>& process, const std::string& why) MILLRACE_EXCLUDES(mutex_)
       MILLRACE_EXCLUDES(telling_);
 

@@ -27,7 +27,7 @@ class OwnerProcess {
   // kUnavailable: in its own words.
   virtual Result<void> greet(std::chrono::milliseconds patience) = 0;
 
-  // Kills it: whoever asks it gets kUnavailable.
+  // Kills it: a thread that asks it gets kUnavailable.
   void end() MILLRACE_EXCLUDES(mutex_);
   // Whether it has ended, and its memory with it. A device that hangs may keep a killed process for long.
   bool is_gone() MILLRACE_EXCLUDES(mutex_);

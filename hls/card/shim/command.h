@@ -24,7 +24,7 @@ enum class State : std::uint32_t {
   kNoResponse = 9
 };
 
-// What keeps alive what it works with: whoever submitted it may be gone before it ends.
+// What keeps alive what it works with: the client that submitted it may be gone before it ends.
 struct Command {
   std::shared_ptr<Client> client;
   std::shared_ptr<Buffer> packet;

@@ -43,7 +43,7 @@ void say(unsigned card, const char* format, std::va_list arguments) {
 }  // namespace
 
 const Settings& settings() {
-  static const auto* const found = new Settings(read());  // outlives whoever works at the process's end
+  static const auto* const found = new Settings(read());  // outlives threads at work at the process's end
   return *found;
 }
 

@@ -1,7 +1,7 @@
 // From a scan's blocks, in order, to the pixels of a box: DC prediction, inverse DCT, chroma upsampling and colour, MCU
 // row by MCU row. Only blocks that the box depends on pass through more than DC prediction. Samples live in planes of
 // two MCU rows, which stay in the caches; pixels go where the caller wants them.
-// Whoever wants no pixels gets the planes themselves, as `fast` does. Thread-bound(the lane that owns it).
+// A caller that wants no pixels gets the planes themselves, as `fast` does. Thread-bound(the lane that owns it).
 //
 // An image's packed coefficients are taken in another order: of each MCU row the blocks that are wanted, component by
 // component, row by row.

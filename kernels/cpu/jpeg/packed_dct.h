@@ -1,8 +1,8 @@
 // From packed coefficients (kernels/packed) to samples: unpacking, dequantisation and inverse DCT of blocks that lie
 // side by side. The samples are those that inverse_dct.h and scaled_dct.h give for the same blocks.
 //
-// The groups are hostile: they are as PackedImage::read() lets them pass, whoever made them. Whatever they say, nothing
-// is read or written but what is named below; samples of what no Encoder packs may be anything.
+// The groups are hostile: they are as PackedImage::read() lets them pass, whichever program made them. Whatever they
+// say, nothing is read or written but what is named below; samples of what no Encoder packs may be anything.
 // Thread-safe: plain functions over the caller's memory.
 #pragma once
 

@@ -7,8 +7,8 @@ train   RandomResizedCrop 224, flip, normalise; boxes and flips are those that M
 infer   resize 256, centre crop 224, normalise
 
 Each peer is a process of its own, set as its documentation advises and pinned to one core, then another pinned to two; Millrace's client
-and daemon share these cores. Rounds go round robin. A pass begins with nothing read ahead and ends with the last batch; all passes, of
-whoever, are of the same images, in whole batches of which each core can have as many as the others. Before them each peer is warmed up
+and daemon share these cores. Rounds go round robin. A pass begins with nothing read ahead and ends with the last batch; the passes
+of all peers are of the same images, in whole batches of which each core can have as many as the others. Before them each peer is warmed up
 until its passes get no faster. Results: results.json, results.md and results.svg in --out.
 """
 

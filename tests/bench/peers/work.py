@@ -57,7 +57,7 @@ class Work:
 
 
 def pass_images(wanted: int, cores: Iterable[int]) -> int:
-    """The images of every pass, of whoever: ``wanted`` batches, made up so that each of the cores gets as many whole ones as the others.
+    """The images of every pass of every peer: ``wanted`` batches, made up so that each of the cores gets as many whole ones as the others.
 
     Peers that make whole batches in each worker then can be as many times as fast as they have cores, like one that divides a batch.
     """

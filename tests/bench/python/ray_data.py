@@ -3,7 +3,7 @@
 Ours: ``millrace.ray.read_images``, whose daemon has a lane a CPU; Ray reserves all CPUs but one for it. Ray's: ``ray.data.read_images``,
 fused with a ``map_batches`` that makes the shorter side 256 pixels and cuts 224 x 224 from the middle. Tuned: tasks of one CPU, as many at
 once as there are; as many blocks as CPUs; OpenCV would be no help, since Ray decodes with Pillow; ``uint8``, the smallest form, which is
-kinder to whoever copies more; Pillow's own resize (``reducing_gap=None``), which gives our pixels. The daemon keeps nothing
+kinder to the side that copies more; Pillow's own resize (``reducing_gap=None``), which gives our pixels. The daemon keeps nothing
 (``cache="off"``). Both run once before, so that processes are there and files are in memory.
 """
 

@@ -1,7 +1,7 @@
 // Device memory: memfds, each mapped into a window of addresses. A device pointer is an address in a reservation that
-// stays without access for ever: whoever dereferences it on the host dies there. Copies and kernels use the window,
-// which lies elsewhere. Addresses are never given twice in a process and have gaps between them: use after free and
-// overruns are caught as well.
+// stays without access for ever: a thread that dereferences it on the host dies there. Copies and kernels use the
+// window, which lies elsewhere. Addresses are never given twice in a process and have gaps between them: use after free
+// and overruns are caught as well.
 //
 //   device pointers  |....|aaaa|....|bbbbbbbb|....      PROT_NONE, always
 //   window           |....|aaaa|....|bbbbbbbb|....      the memfds, where mapped

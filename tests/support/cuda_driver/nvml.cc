@@ -7,7 +7,7 @@
 
 #include "tests/support/cuda_driver/control.h"
 
-// Whoever loads the library declares its functions himself, with a type for devices of his own: no business of
+// A program that loads the library declares its functions itself, with a type for devices of its own: no business of
 // UndefinedBehaviorSanitizer's.
 #if defined(__clang__)
 #define MILLRACE_EXPORT extern "C" __attribute__((visibility("default"), no_sanitize("function")))

@@ -63,7 +63,7 @@ bool is_race(const Access& one, const Access& other) {
   return one.stream != other.stream && (one.write || other.write) && one.begin < other.end && other.begin < one.end;
 }
 
-// Whoever does not know of the first knows nothing of the second: that one will do.
+// A stream that does not know of the first knows nothing of the second: that one will do.
 bool is_repeated(const Access& first, const Access& second) {
   return first.stream == second.stream && first.begin == second.begin && first.end == second.end &&
          first.write == second.write;

@@ -54,7 +54,7 @@ Settings read() {
 }  // namespace
 
 const Settings& settings() {
-  static const auto* const found = new Settings(read());  // outlives whoever works at the process's end
+  static const auto* const found = new Settings(read());  // outlives threads at work at the process's end
   return *found;
 }
 

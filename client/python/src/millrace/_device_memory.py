@@ -109,7 +109,7 @@ class Events:
 
 
 class DeviceMemory:
-    """The mapping of one session's memory; gone with whoever has it last. Thread-safe."""
+    """The mapping of one session's memory; gone with its last holder. Thread-safe."""
 
     def __init__(
         self, uuid: bytes, descriptor: int, size: int, slots: int, leases: Iterable[LeaseEnd], connection: HandoffConnection | None = None
@@ -190,7 +190,7 @@ def _mapped(driver: _cuda.Driver, device: int, descriptor: int, size: int) -> tu
 
 
 def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd], connection: HandoffConnection | None) -> None:
-    """Now, or when the streams' work has ended. Waits for nothing: it is called by whoever lets go of the memory last."""
+    """Now, or when the streams' work has ended. Waits for nothing: it is called by the thread that lets go of the memory last."""
     if context.driver.pid != os.getpid():  # a forked child, where CUDA cannot be used
         return
     try:

@@ -1,4 +1,4 @@
-"""What happens when whoever waits for a batch holds every slot himself, so that none can come.
+"""What happens when a program waits for a batch and holds every slot itself, so that none can come.
 
 Their batches are kept as copies: the pages become this process's own, at the same addresses, so nobody who has an array notices, and the
 slots go back. It costs the copying, the memory, and reading ahead, so the first time it says so (``SlotsHeld``). Where batches are read

@@ -2,8 +2,8 @@
 
 Left to itself it stops its threads before a fork and starts new ones afterwards, in the child too, on sockets that are the parent's; that
 takes milliseconds in every worker of a DataLoader and can hang either process. This package needs none of it: a child never touches what
-it has inherited (_fork.py). The one setting for that is read when gRPC is loaded, and is set here only for as long as that takes. Whoever
-has set GRPC_ENABLE_FORK_SUPPORT, or has loaded gRPC before, keeps what they have.
+it has inherited (_fork.py). The one setting for that is read when gRPC is loaded, and is set here only for as long as that takes. A program
+that has set GRPC_ENABLE_FORK_SUPPORT, or has loaded gRPC before, keeps what it has.
 """
 
 from __future__ import annotations

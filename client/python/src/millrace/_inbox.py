@@ -1,6 +1,6 @@
 """What the daemon has sent a session and was not taken yet, and who waits for it.
 
-The wire's reader delivers; whoever waits is woken: threads by a bell, event loops by a callback. Thread-safe. The destructors
+The wire's reader delivers; the waiters are woken: threads by a bell, event loops by a callback. Thread-safe. The destructors
 of what it holds (leases, room in the ring) take no lock, so they may run while its own is held.
 """
 
@@ -152,7 +152,7 @@ class Inbox:
             self._segment.slots = self.slots
 
     def close(self, why: Error, *, wake: bool = True) -> None:
-        """Nothing comes any more. What is there can still be taken. ``wake`` False: whoever waits already goes on waiting."""
+        """Nothing comes any more. What is there can still be taken. ``wake`` False: a caller that waits already goes on waiting."""
         with self._lock:
             self._end = self._end or why
             self._under_way.clear()
@@ -257,7 +257,7 @@ class Inbox:
             bell.wait(left)
 
     def tell(self) -> None:
-        """Warns, once, if slots were withdrawn. For whoever waits, before it takes anything: the warning may be an error."""
+        """Warns, once, if slots were withdrawn. For the waiter, before it takes anything: the warning may be an error."""
         if self._withdrawn is not None:
             with self._lock:
                 why, self._withdrawn = self._withdrawn, None
@@ -265,7 +265,7 @@ class Inbox:
                 warn(why, SlotsWithdrawn)
 
     def pause(self, grace: float | None) -> float:
-        """Seconds after which whoever waits calls ``relieve``."""
+        """Seconds after which the waiter calls ``relieve``."""
         return math.inf if grace is None else self._full.pause(grace)
 
     def relieve(self, before: list[LeaseEnd]) -> list[LeaseEnd]:

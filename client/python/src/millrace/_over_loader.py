@@ -35,7 +35,7 @@ class OverLoader:
         """What becomes of the loader's batches."""
         raise NotImplementedError
 
-    # Whoever looks for what has a state looks at the class (``typing.runtime_checkable``), so these are not left to __getattr__.
+    # A program that looks for what has a state looks at the class (``typing.runtime_checkable``), so these are not left to __getattr__.
 
     @property
     def epoch(self) -> int:

@@ -23,7 +23,7 @@ class RowBatch(NamedTuple):
     Attributes:
         keys: of their random choices; the sample's id is in the lower 40 bits.
         rows: the rows.
-        state: where the source is after them; None: whoever asked for these rows knows.
+        state: where the source is after them; None: the caller that asked for these rows knows.
     """
 
     keys: list[int]

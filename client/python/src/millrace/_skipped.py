@@ -77,7 +77,7 @@ def warn_of_skipped(path: str, files: int, groups: tuple[SkippedFiles, ...]) -> 
 
 
 def warn_of_no_classes(path: str, classes: tuple[str, ...]) -> None:
-    """For whoever takes labels: once a process for each folder."""
+    """For a loader that takes labels: once a process for each folder."""
     if not classes:
         text = "there are no class folders in it, so every label is -1 (ImageFolder would refuse it)"
         _warn_once(f"{path_text(path)}: {text}; make a folder for each class, or leave the labels alone", UnlabelledWarning)

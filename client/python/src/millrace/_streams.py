@@ -85,7 +85,7 @@ class Streams:
 
     @contextlib.contextmanager
     def drawn(self) -> Iterator[None]:
-        """Within, whoever draws from the global generators draws from these. No other thread should draw meanwhile."""
+        """Within, code that draws from the global generators draws from these. No other thread should draw meanwhile."""
         before = {name: (stream, state_of(stream)) for name, stream in global_streams().items()}
         try:
             for name, (stream, _) in before.items():

@@ -204,7 +204,7 @@ class Wire:
         except grpc.RpcError as why:
             why.__traceback__ = None  # it is the call itself, and in a frame of it
             return call_error(why, self._path, "the daemon ended the session")
-        except Exception as why:  # ours; whoever waits must not wait for ever
+        except Exception as why:  # ours; a caller that waits must not wait for ever
             why.__traceback__ = None  # likewise
             call.cancel()
             return why if isinstance(why, Error) else InternalError(f"reading the daemon's replies failed: {why!r}; please report it")

@@ -142,8 +142,8 @@ class Client:
             name: for statistics: ``"resnet50 rank 3"``; at most 64 bytes, printable.
             timeout: seconds for opening.
             writable: batches may be written to, in place: pages that are written to become copies of this process's own and go with the
-                batch. False: batches are read-only, where ``Session.memory()`` is. Of no meaning in a GPU's memory, where whoever has
-                it mapped may write.
+                batch. False: batches are read-only, where ``Session.memory()`` is. Of no meaning in a GPU's memory, where a process
+                that maps it may write.
             cache: the most that the daemon keeps of the images, and uses, to make the next epochs faster: ``"off"``, ``"index"``,
                 ``"packed"`` or ``"tensors"``, each with those before. With ``fidelity="exact"`` pixels are the same whatever is kept.
             cache_at_once: it is kept from the first touch on, though that makes the first epoch slower; else from the second.

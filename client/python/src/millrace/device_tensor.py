@@ -1,8 +1,9 @@
-"""A finished tensor in a GPU's memory, for PyTorch, JAX, CuPy and whoever else speaks DLPack or has ``__cuda_array_interface__``.
+"""A finished tensor in a GPU's memory, for PyTorch, JAX, CuPy and every library that speaks DLPack or has ``__cuda_array_interface__``.
 
-The daemon says that a batch is complete when it is there, so nothing has to be waited for before it is read. Whoever takes a tensor through
-DLPack names the stream on which he will use it; the slot goes back to the daemon when nothing refers to its memory any more **and** that
-stream has done what was queued until then. Work on other streams has to be ordered before that: by an event that the named one waits for.
+The daemon says that a batch is complete when it is there, so nothing has to be waited for before it is read. A library that takes a tensor
+through DLPack names the stream on which it will use it. The slot goes back to the daemon when nothing refers to its memory any more
+**and** that stream has done what was queued until then. Work on other streams has to be ordered before that: by an event that the named one
+waits for.
 
 JAX names a stream on which it does not compute. What it makes of a tensor has to be ready (``jax.block_until_ready``) before its array is
 let go of; ``millrace.jax.Loader`` sees to that.
@@ -37,7 +38,7 @@ class DeviceTensor(Tensor):
 
     __slots__ = ("_lease",)
 
-    _lease: Lease  # of whoever keeps this tensor for its address
+    _lease: Lease  # of the consumer that keeps this tensor for its address
 
     @property
     def device(self) -> str:
@@ -88,7 +89,7 @@ class DeviceTensor(Tensor):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3. It names no stream, because nothing has to be waited for; the slot follows the default one, and ``used_by``.
 
-        Whoever has the address keeps this object, as the protocol has it, and with it the slot, also when the batch is released.
+        A consumer that has the address keeps this object, as the protocol has it, and with it the slot, also when the batch is released.
         """
         if self.dtype_name == "bfloat16":
             raise AttributeError("bfloat16 has no __cuda_array_interface__; DLPack has it")

@@ -180,7 +180,7 @@ def _column(column: Any) -> Any:
 
 @jax.jit  # type: ignore[untyped-decorator]
 def _copy(images: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A copy, and an array that is ready when the copy is: whoever gets the copy may donate it, and then nobody can ask."""
+    """A copy, and an array that is ready when the copy is: the program that gets the copy may donate it, and then nobody can ask."""
     return jax.numpy.copy(images), images.ravel()[:1]
 
 

@@ -43,7 +43,7 @@ PATIENCE = 120.0
 class Session:
     """Made by ``Client.session``; thread-safe; a context manager.
 
-    If the daemon goes away, whoever waits and every later call gets ``DaemonUnavailable`` at once; batches that exist stay readable.
+    If the daemon goes away, every call that waits and every later one gets ``DaemonUnavailable`` at once; batches that exist stay readable.
     Closing cancels what is under way. A process that dies, however it dies, leaves nothing behind.
     """
 
@@ -375,7 +375,7 @@ class Session:
         """Batches that may be finished or under way at once.
 
         Their memory is filled one slot after the other, and batches wait for it. Where the host has no room for the later ones they are
-        fewer from then on, with a ``SlotsWithdrawn`` warning for whoever waits for a batch; with 0 every batch fails.
+        fewer from then on, with a ``SlotsWithdrawn`` warning for the caller that waits for a batch; with 0 every batch fails.
         """
         return self._inbox.slots
 

@@ -1,4 +1,4 @@
-"""A finished tensor in shared memory, for NumPy, PyTorch, JAX and whoever else speaks DLPack; nothing is copied.
+"""A finished tensor in shared memory, for NumPy, PyTorch, JAX and every library that speaks DLPack; nothing is copied.
 
 Writing to it changes this batch and nothing else; in a session with ``writable=False`` it is read-only. What is made of a tensor
 (``numpy()``, ``numpy.asarray``, ``torch.from_dlpack``, ``jax.dlpack.from_dlpack``) keeps its slot in the daemon
@@ -102,7 +102,7 @@ class Tensor:
         if self.dtype_name == "bfloat16":
             raise AttributeError("bfloat16 has no __array_interface__")  # NumPy asks __array__ then
         array = self.bits()
-        # `data` is the array and not its address, so that whoever uses it keeps the slot.
+        # `data` is the array and not its address, so that a library that uses it keeps the slot.
         return {
             "version": 3,
             "shape": self.shape,

@@ -1,6 +1,6 @@
 // A decoded AVIF picture's planes to RGB, as Pillow 13 makes them of it: libyuv's conversion, through libavif. Pillow's
 // later libavif takes samples of more than 8 bits down to 8 before, where libyuv has no conversion for those that it is
-// asked for; so does this. Thread-bound(whoever decodes).
+// asked for; so does this. Thread-bound(the thread that decodes).
 #pragma once
 
 #include <cstdint>

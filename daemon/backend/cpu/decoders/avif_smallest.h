@@ -1,4 +1,4 @@
-// A picture of 8 x 8 pixels in AVIF, for whoever wants what decoding does once to be done.
+// A picture of 8 x 8 pixels in AVIF, for a decoder that has to do beforehand what decoding does once.
 #pragma once
 
 #include <cstdint>

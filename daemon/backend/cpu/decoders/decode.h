@@ -27,7 +27,7 @@ class IndexUse;  // daemon/cache/index_use.h
 // Whose image it is, for a decoder that must not show one user's to another.
 struct Origin {
   enum class Audience : std::uint8_t {
-    kUser,       // whoever asked for it
+    kUser,       // the user who asked for it
     kEverybody,  // what is made of it is kept for all who may read the file
   };
   std::uint32_t user = 0;

@@ -1,4 +1,4 @@
-// A picture of 16 x 16 pixels in HEIC, for whoever wants what decoding does once to be done.
+// A picture of 16 x 16 pixels in HEIC, for a decoder that has to do beforehand what decoding does once.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ Result<void> open_packed_file(ByteView file_untrusted, kernels::Size stored, ker
 // The error of a file that its checksums say nothing against, and that no encoder made.
 Error made_up_error();
 
-// The box's pixels in `buffer`, for whoever has no decoder of his own to do it with, and none of the rest of a lane.
+// The box's pixels in `buffer`, for a caller that has no decoder of its own for it, and none of the rest of a lane.
 // Errors: kInvalid, kDeadline, kExhausted. Copies the file.
 Result<kernels::U8View> decode_packed(const DecodeRequest& request, PixelBuffer& buffer);
 

@@ -1,5 +1,5 @@
 // Memory for one decoded picture, kept from image to image so that a lane allocates nothing once it has seen the sizes
-// that occur. Contents are never cleared: whoever asks for memory writes all that is read from it. The memory may be
+// that occur. Contents are never cleared: its user writes all that is read from it. The memory may be
 // somebody else's, as much as there is. Thread-bound(the lane that owns it).
 #pragma once
 

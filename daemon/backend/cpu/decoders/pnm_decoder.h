@@ -1,5 +1,5 @@
 // PNM by kernels/raster: PBM, PGM and PPM of binary samples with Pillow's pixels, PAM with its alpha dropped. No library
-// has a part in it, so it is the lane's own affair, whoever runs the others (library_decoder.h). Thread-safe.
+// has a part in it, so it is the lane's own affair, whichever process runs the others (library_decoder.h). Thread-safe.
 //
 // The file must have all rows, whatever the box; what follows them does not count. Rows whose samples are the tensor's
 // already are not even copied where PixelBuffer::kSlack bytes of the file stand before and behind the box: a remark in

@@ -1,4 +1,4 @@
-// A library that the host may have or not, loaded at run time. It is never unloaded. Thread-bound(whoever makes it).
+// A library that the host may have or not, loaded at run time. It is never unloaded. Thread-bound(its maker).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A TIFF file in memory as libtiff sees it, and what libtiff says of it. Thread-bound(whoever decodes).
+// A TIFF file in memory as libtiff sees it, and what libtiff says of it. Thread-bound(the thread that decodes).
 #pragma once
 
 #include <tiffio.h>

@@ -1,4 +1,4 @@
-// What becomes of decoder processes, told to whoever runs the daemon: counted by library, and logged a line a user and
+// What becomes of decoder processes, told to the daemon's operator: counted by library, and logged a line a user and
 // ten seconds. Thread-bound(the lane that owns it).
 #pragma once
 

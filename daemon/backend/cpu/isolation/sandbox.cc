@@ -84,7 +84,7 @@ Result<Filter> make_filter(int channel) {
   if (!filter)
     return cannot("making a filter of system calls (the unit's SystemCallFilter= has to allow seccomp)", EPERM);
   seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-  // Kernels before 5.16 slow down whoever has a filter, to guard parts of one process against each other. Here are none.
+  // Kernels before 5.16 slow down a process with a filter, to guard its parts against each other. Here are none.
   seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1);
   for (const Rule& rule : rules(channel)) {
     const int added = seccomp_rule_add_array(filter.get(), rule.action, rule.call,

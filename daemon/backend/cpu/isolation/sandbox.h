@@ -16,7 +16,7 @@
 namespace millrace {
 
 struct SandboxLimits {
-  std::uint64_t data_bytes = 0;   // private memory; whoever started the process may raise it
+  std::uint64_t data_bytes = 0;   // private memory; the daemon, which starts the process, may raise it
   std::uint32_t cpu_seconds = 0;  // of processor time in all
 };
 

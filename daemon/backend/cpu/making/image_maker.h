@@ -56,7 +56,7 @@ class ImageWorkspace {
   LibraryDecoder& libraries() { return libraries_ != nullptr ? *libraries_ : in_lane_; }
   // For whom what is made from here on is.
   Origin::Audience& audience() { return audience_; }
-  // Set by a seek index that was of use; whoever asks sets it back.
+  // Set by a seek index that was of use; the caller that asks sets it back.
   bool& index_helped() { return index_helped_; }
   // Built when it is not one of the last few asked for; good until the next call.
   const kernels::StoreTable& store_table(const Recipe& recipe);

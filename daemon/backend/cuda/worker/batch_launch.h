@@ -63,9 +63,9 @@ class Kernels {
   Result<void> launch(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                       CUstream stream) const;
 
-  // The parts of launch(), in this order, for whoever puts events between them. REQUIRES: a planned job. `upload` copies
-  // the plan's arrays and the batch's new tables; `tokenise` launches nothing without a file, `unpack` nothing without
-  // a packed image.
+  // The parts of launch(), in this order, for a caller that puts events between them. REQUIRES: a planned job. `upload`
+  // copies the plan's arrays and the batch's new tables; `tokenise` launches nothing without a file, `unpack` nothing
+  // without a packed image.
   Result<void> upload(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                       CUstream stream) const;
   Result<void> tokenise(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,

@@ -1,5 +1,5 @@
-// Memory of the GPU that another process maps: an allocation a session. Whoever has its descriptor can write all of it, so
-// nothing else ever lies in it, and what is read there decides nothing.
+// Memory of the GPU that another process maps: an allocation a session. A holder of its descriptor can write all of it,
+// so nothing else ever lies in it, and what is read there decides nothing.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ from millrace.hf.inputs import Reading
 from millrace.hf.plans import Plan
 from millrace.recipe import DType
 
-_MOST_PLANS = 128  # kept; whoever calls with ever new sizes has them made anew
+_MOST_PLANS = 128  # kept; a program that calls with ever new sizes has them made anew
 _TYPES = ("image_processor_type", "feature_extractor_type")
 _OTHER_NAMES = (
     "min_pixels",

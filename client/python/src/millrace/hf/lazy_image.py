@@ -1,7 +1,7 @@
 """An encoded image as one of PIL's, which nobody has decoded yet. Needs Pillow; imported when it is there.
 
-transformers' processors fetch images before they look at the text, and count them. The daemon decodes these; whoever looks at the pixels
-here, or asks for the size, has them decoded here.
+transformers' processors fetch images before they look at the text, and count them. The daemon decodes these; a caller that looks at the
+pixels here, or asks for the size, has them decoded here.
 """
 
 from __future__ import annotations

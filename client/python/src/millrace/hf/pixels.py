@@ -1,7 +1,7 @@
 """Raw pixels as a file of the PNM family, header and rows: what the daemon takes without anybody encoding or decoding them.
 
 What becomes of transparency, palettes and grey is what ``convert_to_rgb`` of ``transformers`` 5.23 (image_transforms.py) makes of the
-same image. EXIF is not looked at: whoever has the pixels has turned them, or has not.
+same image. EXIF is not looked at: the program that decoded the pixels has turned them, or has not.
 """
 
 from __future__ import annotations

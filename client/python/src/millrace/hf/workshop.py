@@ -108,7 +108,7 @@ class Workshop:
         with suppress(DeadlineExceeded), self._turns.alone(time.monotonic() + PATIENCE):
             self._end()
             return
-        self._end()  # whoever uses it still gets Cancelled
+        self._end()  # a call that uses it still gets Cancelled
 
     def after_fork_in_child(self) -> object:
         """For the child of a fork: the session is the parent's, and so are the turns that its threads had."""

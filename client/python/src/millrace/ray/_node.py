@@ -4,7 +4,7 @@
       the service   $MILLRACE_SOCKET, else /run/millrace/millrace.sock, if it answers; else
       NodeDaemon    the actor millrace-daemon-<node> --serve()--> millraced
 
-The actor is named and pinned to its node, so that whoever comes first has it created and all others get the same; it is detached, so that
+The actor is named and pinned to its node, so that the first caller has it created and all others get the same; it is detached, so that
 it does not end with the worker that happened to come first. It reserves the CPUs of the daemon's lanes. Once nobody has had a session for
 a while it ends, and the daemon with it. If the daemon dies, the next who asks has it started again; if the actor dies, Ray restarts it.
 """
@@ -200,7 +200,7 @@ class NodeDaemon:
         return self._daemon.pid if self._daemon is not None and not self._ended(self._daemon) else 0
 
     def stop(self) -> None:
-        """Ends the daemon, whoever uses it. The actor is to be killed then."""
+        """Ends the daemon, even while clients use it. The actor is to be killed then."""
         self._turn.acquire()  # for good
         if self._daemon is not None:
             self._daemon.stop()
