@@ -10,6 +10,10 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import wording  # noqa: E402
+
 MAX_LINES = 450
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "README.md", "LICENSE", ".ci", ".clang-format", ".clang-tidy", ".gitattributes",
@@ -379,6 +383,7 @@ def violations(tree, known=None):
     for path in sorted(tree):
         text = tree[path]
         found += text_violations(path, text)
+        found += wording.violations(path, text)
         if path.endswith(CODE):
             found += include_violations(path, text, paths)
         if path.endswith(".md"):
@@ -420,7 +425,7 @@ def read_tree(root):
 def main():
     root = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     tree = read_tree(root)
-    found = violations(tree, NOT_YET)
+    found = [*violations(tree, NOT_YET), *wording.too_many_long_sentences(tree)]
     for line in found:
         print(line)
     print(f"{len(tree)} files, {len(found)} violation{'' if len(found) == 1 else 's'} of the architecture")

@@ -8,6 +8,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_tree  # noqa: E402
+import wording  # noqa: E402
 
 ONCE = "// What it is.\n#pragma once\n"
 GOOD = {
@@ -191,6 +192,23 @@ class CheckTree(unittest.TestCase):
 
     def test_the_top_level_is_agreed(self):
         self.assert_one("notes.txt", "", "top")
+
+    def test_a_word_that_leaves_open_who_is_meant_is_named(self):
+        self.assert_one("daemon/model/x.cc", "// For who" + "ever asks.\n", "x.cc:1", "name who is meant")
+
+    def test_a_long_line_of_prose_is_named(self):
+        page = "daemon/doc/x.md"
+        self.assert_one(page, "Short.\n\n- " + "word " * 30 + "\n", "x.md:3", "columns")
+        kept = ["```\n{}\n```\n", "Of code:\n\n    {}\n", "| {} |\n|---|\n", "<!-- x: from here -->\n{}\n<!-- to here -->\n"]
+        for text in kept:
+            self.assertEqual(broken(page, text.format("word " * 30)), [], text)
+
+    def test_a_sentence_too_many_of_too_many_words_is_named(self):
+        long, short = "A word " * 20 + "ends.\n", "One sentence ends here. " * 20
+        most = wording.MOST_LONG_SENTENCES
+        self.assertEqual(list(wording.too_many_long_sentences({"x.md": long * most, "y.md": short})), [])
+        (found,) = wording.too_many_long_sentences({"x.md": long * most, "y.md": long})
+        self.assertIn(f"{most + 1} sentences", found)
 
     def test_a_link_into_the_tree_leads_somewhere(self):
         self.assert_one("daemon/doc/x.md", "[gone](../fetch/gone.h#there)\n", "gone.h, which is not in the tree")
