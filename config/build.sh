@@ -9,14 +9,38 @@ jobs_for_this_machine() {  # one a core, but no more than memory allows at 1.5 G
   echo $((cores < memory ? cores : memory))
 }
 
-# Tests wait for each other's processes and for the disk more than they compute. They share /dev/shm, which a container may have 64 MiB of.
+# Tests wait for each other's processes and for the disk more than they compute. Each may have 192 MiB of /dev/shm.
 jobs_for_tests() {
   local jobs shared
   jobs=$(($(nproc) < 16 ? $(nproc) * 2 + 1 : 32))
   shared=$(df --output=avail -m /dev/shm | tail -n 1)
+  [ "$shared" -ge "$shared_for_tests" ] || shared=$shared_of_their_own
   shared=$((shared / 192))
-  [ "$shared" -ge 1 ] || shared=1
   echo $((jobs < shared ? jobs : shared))
+}
+
+shared_for_tests=1024 shared_of_their_own=3072  # MiB
+
+# Runs a command where /dev/shm has room for tests. A container has 64 MiB unless it is given more: there root, or a user with sudo, gets a /dev/shm
+# for this command alone.
+with_shared_memory() {  # COMMAND...
+  local free
+  free=$(df --output=avail -m /dev/shm | tail -n 1)
+  if [ "$free" -ge "$shared_for_tests" ]; then
+    "$@"
+    return
+  fi
+  local become=()
+  [ "$(id -u)" = 0 ] || become=(sudo -E)
+  "${become[@]}" unshare --mount true 2>/dev/null ||
+    die "tests need $shared_for_tests MiB of /dev/shm, which has $free MiB free, and this user cannot give them a /dev/shm of their own: " \
+      "docker run --shm-size=2g; or, as root: mount -o remount,size=2G /dev/shm"
+  say "/dev/shm has $free MiB free: the tests get one of their own"
+  # shellcheck disable=SC2016  # for the inner shell
+  "${become[@]}" unshare --mount env PATH="$PATH" HOME="$HOME" bash -c '
+    mount -t tmpfs -o "size=$1m,mode=1777" millrace-tests /dev/shm || exit
+    [ "$2" = 0 ] || as_user=(setpriv --reuid "$2" --regid "$3" --init-groups)
+    exec "${as_user[@]}" "${@:4}"' with_shared_memory "$shared_of_their_own" "$(id -u)" "$(id -g)" "$@"
 }
 
 logged() {  # LOG COMMAND...: shows nothing but the end of the log when the command fails

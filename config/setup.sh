@@ -344,7 +344,7 @@ run_tests() {
   say "testing; some checks need a folder of test images in MILLRACE_TEST_DATA (now: ${MILLRACE_TEST_DATA:-none})"
   cd "$top"
   began=$SECONDS
-  list_after "$preset" ctest --preset "$preset" --no-tests=error -j "$(jobs_for_tests)" "${chosen[@]}" || status=$?
+  list_after "$preset" with_shared_memory ctest --preset "$preset" --no-tests=error -j "$(jobs_for_tests)" "${chosen[@]}" || status=$?
   clocked testing $((SECONDS - began))
   [ $long = yes ] || ! are_chosen "${asked[@]}" || chosen_tests "$preset" "${chosen[@]}" | grep '"name"' >/dev/null ||
     say "tests labelled long need --long, those labelled frameworks --frameworks"

@@ -15,6 +15,7 @@
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/device_arena.h"
 #include "tests/support/segment_budget.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 namespace {
@@ -133,7 +134,7 @@ class GpuBench final : public Bench {
 
 template <class Test>
 void for_every_arena(Test test) {
-  {
+  if (!skips_without_gpu_kernels()) {
     INFO("a GPU's memory");
     GpuBench bench;
     test(bench);

@@ -29,6 +29,8 @@ def driver_folder() -> Path:
     folder = daemon.parents[1] / "tests" / "support" / "cuda_driver" / "lib"
     if not (folder / "libcuda.so.1").is_file():
         pytest.skip("tensors in a GPU's memory: this build has no simulated CUDA driver beside its millraced")
+    if os.environ.get("MILLRACE_GPU_KERNELS") == "0":
+        pytest.skip("tensors in a GPU's memory: this build has no GPU kernels: config/setup.sh deps --cuda installs their compiler")
     return folder
 
 

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,6 +23,22 @@ void skip_loudly(const std::string& what) {
   const UniqueFd file(::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   if (!file || ::write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     std::fprintf(stderr, "%s: cannot be written: this skip is missing in the list\n", path);
+}
+
+bool skips_without_gpu_kernels() {
+  if (MILLRACE_GPU_KERNELS) return false;
+  skip_loudly("simulated GPUs (this build has no GPU kernels: config/setup.sh deps --cuda installs their compiler)");
+  return true;
+}
+
+bool skips_where_no_file_is_kept() {
+  const char* const asked = std::getenv("TMPDIR");
+  struct statfs system {};
+  if (::statfs(asked != nullptr && *asked == '/' ? asked : "/tmp", &system) != 0) return false;
+  const auto type = static_cast<unsigned long>(system.f_type);
+  if (type != OVERLAYFS_SUPER_MAGIC && type != TMPFS_MAGIC) return false;
+  skip_loudly("what is kept of files (/tmp is on overlayfs or tmpfs: TMPDIR=FOLDER names one on a disk)");
+  return true;
 }
 
 }  // namespace millrace

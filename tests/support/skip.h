@@ -11,4 +11,12 @@ namespace millrace {
 // counted. Thread-safe.
 void skip_loudly(const std::string& what);
 
+// Whether this build has no kernels for GPUs, without which simulated ones make nothing either: then says so, loudly.
+// Thread-safe.
+bool skips_without_gpu_kernels();
+
+// Whether the tests' files lie where the daemon keeps nothing of files: on overlayfs, as in a container, or on tmpfs,
+// whose times tell no change (daemon/cache/README.md). Then says so, loudly. Thread-safe.
+bool skips_where_no_file_is_kept();
+
 }  // namespace millrace

@@ -9,6 +9,7 @@
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
@@ -98,6 +99,7 @@ std::string refusal(const DaemonSpec& spec) {
 }  // namespace
 
 TEST_CASE("GPUs make the processor's pixels, bit by bit", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const Mill mill;
 
   const Made gpu = run_epoch(mill, ""), cpu = run_epoch(mill, "cpu");
@@ -110,6 +112,7 @@ TEST_CASE("GPUs make the processor's pixels, bit by bit", "[system][cuda][gpu]")
 }
 
 TEST_CASE("a killed owner of a GPU costs no sample, and another one takes its place", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const Mill mill;
   const Made expected = run_epoch(mill, "cpu");
   const std::vector<pid_t> before = mill.workers();
@@ -130,6 +133,7 @@ TEST_CASE("a killed owner of a GPU costs no sample, and another one takes its pl
 }
 
 TEST_CASE("a context that breaks, and a GPU that hangs, cost no sample", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const auto [faults, told] = GENERATE(table<std::string, std::string>({
       {"launch:millrace_reconstruct:2=700", "700"},
       {"copy:DtoH:2=214", "214"},
@@ -151,6 +155,7 @@ TEST_CASE("a context that breaks, and a GPU that hangs, cost no sample", "[syste
 }
 
 TEST_CASE("a GPU without memory left makes what fits, and the processor the rest", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const std::size_t kind = GENERATE(0, 1, 2, 3);
   const Environment env[] = {{{"SIM_CUDA_FAULTS", "alloc:*:1=2"}},  // half as much is free, then
                              {{"SIM_CUDA_VRAM_MIB", "310"}},        // of which a context takes 256
@@ -168,6 +173,7 @@ TEST_CASE("a GPU without memory left makes what fits, and the processor the rest
 }
 
 TEST_CASE("several GPUs share the work, and one that is lost leaves it to the others", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const Mill mill(Environment{{"SIM_CUDA_DEVICES", "3"}});
   REQUIRE(mill.workers().size() == 3);
   const Made expected = run_epoch(mill, "cpu");
@@ -184,6 +190,7 @@ TEST_CASE("several GPUs share the work, and one that is lost leaves it to the ot
 }
 
 TEST_CASE("a pin on a family of GPUs is as good as one on a GPU", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const Mill mill({{"SIM_CUDA_DEVICES", "2"}}, kSmall + "devices = [\"1\"]\n");
 
   REQUIRE(run_epoch(mill, "cuda").by_backend == std::map<std::string, int>{{"cuda:0", kImages}});
@@ -191,6 +198,7 @@ TEST_CASE("a pin on a family of GPUs is as good as one on a GPU", "[system][cuda
 }
 
 TEST_CASE("whatever becomes of the daemon, the owners of its GPUs end with it", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const int signal = GENERATE(SIGKILL, SIGTERM);
   const Mill mill(Environment{{"SIM_CUDA_DEVICES", "2"}});
   const std::vector<pid_t> workers = mill.workers();
@@ -207,6 +215,7 @@ TEST_CASE("whatever becomes of the daemon, the owners of its GPUs end with it", 
 }
 
 TEST_CASE("a daemon says why it has no GPU, and goes without one where that is allowed", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const TempFolder folder;
   DaemonSpec spec{.roots = {folder.path()}, .cuda = "yes", .cuda_settings = kSmall};
 

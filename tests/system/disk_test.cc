@@ -12,6 +12,7 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/system/daemon.h"
 #include "tests/system/describe.h"
 #include "tests/system/host_faults.h"
@@ -193,6 +194,7 @@ class SmallDisk {
 };
 
 TEST_CASE("a full disk under the state folder costs what is kept from start to start, not pixels", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const TempFolder folder;
   const SmallDisk disk(folder / "state", "size=512k");
   if (!disk.there()) return skip_loudly("a full state folder: mounting needs root");

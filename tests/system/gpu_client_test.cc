@@ -16,17 +16,19 @@
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/command.h"
 #include "tests/system/daemon.h"
+#include "tests/system/held_stream.h"
 #include "tests/system/need.h"
 
 namespace millrace {
 namespace {
 
 using namespace std::chrono_literals;
-using Words = std::vector<std::byte>;
+using Words = HeldStream::Words;
 
 constexpr uid_t kOther = 64'001;
 
@@ -69,55 +71,10 @@ struct GpuClientMill {
   Daemon daemon;
 };
 
-// A stream of a consumer's, which can be held.
-class HeldStream {
- public:
-  HeldStream() : driver_(*need(cuda::Driver::load())) {
-    cuda::CUcontext context = nullptr;
-    check(driver_.cuDevicePrimaryCtxRetain(&context, 0));
-    check(driver_.cuCtxSetCurrent(context));
-    check(driver_.cuStreamCreateWithPriority(&stream_, cuda::CU_STREAM_NON_BLOCKING, 0));
-    check(driver_.cuMemHostRegister_v2(&word_, sizeof word_, 0));
-  }
-  ~HeldStream() {
-    open();
-    static_cast<void>(driver_.cuStreamSynchronize(stream_));
-    static_cast<void>(driver_.cuMemHostUnregister(&word_));
-  }
-
-  void hold() {
-    check(driver_.cuStreamWaitValue64_v2(stream_, reinterpret_cast<cuda::CUdeviceptr>(&word_), 1,
-                                         cuda::CU_STREAM_WAIT_VALUE_GEQ));
-  }
-  void open() { word_ = 1; }
-  void fill(const DeviceBytes& bytes, unsigned char value) {
-    check(driver_.cuMemsetD8Async(bytes.address, value, bytes.size.count, stream_));
-  }
-  Words read(const DeviceBytes& bytes) {
-    Words host(bytes.size.count);
-    check(driver_.cuMemcpyDtoHAsync_v2(host.data(), bytes.address, host.size(), stream_));
-    check(driver_.cuStreamSynchronize(stream_));
-    return host;
-  }
-  void destroy() { check(driver_.cuStreamDestroy_v2(std::exchange(stream_, nullptr))); }
-  void* handle() const { return stream_; }
-  bool is_mapped(std::uint64_t address) const {
-    cuda::CUdeviceptr begin = 0;
-    std::size_t size = 0;
-    return driver_.cuMemGetAddressRange_v2(&begin, &size, address) == cuda::CUDA_SUCCESS;
-  }
-
- private:
-  void check(cuda::CUresult result) const { need(driver_.checked(result, "a consumer's call")); }
-
-  const cuda::Driver& driver_;
-  cuda::CUstream stream_ = nullptr;
-  std::atomic<std::uint64_t> word_ = 0;
-};
-
 }  // namespace
 
 TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   Session host = mill.open("host"), gpu = mill.open("cuda:0");
   REQUIRE(gpu.slot_bytes() == host.slot_bytes());
@@ -148,6 +105,7 @@ TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda
 }
 
 TEST_CASE("the views of a sample are in a GPU's memory what they are on the host", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   const Recipe small{.resize = ExactSize{{7, 5}}, .flip_probability = 0.5F};
   const Recipe recipe = Recipe::of_views({Recipe::train(24), Recipe::train(24), small});
@@ -173,6 +131,7 @@ TEST_CASE("the views of a sample are in a GPU's memory what they are on the host
 }
 
 TEST_CASE("a batch of small images has room for its records on a GPU, too", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   const auto open = [&](const std::string& memory) {
     return need(mill.daemon.connect().open_session(
@@ -187,6 +146,7 @@ TEST_CASE("a batch of small images has room for its records on a GPU, too", "[sy
 }
 
 TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   Session host = mill.open("host", 3), gpu = mill.open("cuda:0", 3);
   const Dataset here = need(host.open_dataset(mill.pictures)), there = need(gpu.open_dataset(mill.pictures));
@@ -204,6 +164,7 @@ TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda]
 }
 
 TEST_CASE("a slot goes back when the consumer's stream has done its work", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   HeldStream busy, idle;
   Session session = mill.open("cuda:0", 1);
@@ -256,6 +217,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
 }
 
 TEST_CASE("a GPU's memory outlives its session, until its last user has done", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   HeldStream stream;
   std::optional<Session> session(mill.open("cuda:0"));
@@ -282,6 +244,7 @@ TEST_CASE("a GPU's memory outlives its session, until its last user has done", "
 }
 
 TEST_CASE("a process has the memory of a session that it closed again, as zeroes", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill("tensors = \"8 MiB\"\n");  // three sessions of 2 MiB, and a rest for others
   HeldStream stream;
   std::optional<Batch> kept;
@@ -307,6 +270,7 @@ TEST_CASE("a process has the memory of a session that it closed again, as zeroes
 }
 
 TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill("tensors = \"8 MiB\"\n");
   const auto open_half = [&] {  // not twice at once
     return mill.daemon.connect().open_session(
@@ -329,6 +293,7 @@ TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu
 }
 
 TEST_CASE("a session of which nobody can say whether its slots are in use ends", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   HeldStream stream;
   std::optional<Session> session(mill.open("cuda:0", 1));
@@ -349,6 +314,7 @@ TEST_CASE("a session of which nobody can say whether its slots are in use ends",
 }
 
 TEST_CASE("a forked child may not read the GPU's memory and takes nothing from its parent", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   HeldStream stream;
   Session session = mill.open("cuda:0", 1);
@@ -372,6 +338,7 @@ TEST_CASE("a forked child may not read the GPU's memory and takes nothing from i
 }
 
 TEST_CASE("clients of other users and PID namespaces read their tensors on the GPU", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   if (!is_root()) return skip_loudly("clients of other users (needs root)");
   const GpuClientMill mill;
   const std::string expected = mill.daemon.run_client("gpu_read", {"host", mill.paths[3], mill.paths[4]});
@@ -389,6 +356,7 @@ TEST_CASE("clients of other users and PID namespaces read their tensors on the G
 }
 
 TEST_CASE("what the daemon does not have, or this process does not see, is said", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   const auto refused = [&](const std::string& memory, std::vector<std::pair<std::string, std::string>> env) {
     const Process client = Process::spawn(
@@ -407,6 +375,7 @@ TEST_CASE("what the daemon does not have, or this process does not see, is said"
 }
 
 TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whether that goes", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   const std::string& socket = mill.daemon.socket();
 
@@ -428,6 +397,7 @@ TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whet
 
 TEST_CASE("when a GPU's owner goes, what has come stays readable and the session says what to do",
           "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill;
   Session session = mill.open("cuda:0");
   const Batch kept = mill.made(session, 1);

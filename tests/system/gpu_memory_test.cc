@@ -11,6 +11,7 @@
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
@@ -108,6 +109,7 @@ const RawSessionSpec kOnGpu{.slots = 2, .slot_bytes = 4 << 20, .memory = "cuda:0
 }  // namespace
 
 TEST_CASE("tensors in a GPU's memory are those of the host's, whichever backend makes them", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const v1::OnError on_error = GENERATE(v1::ON_ERROR_ZERO, v1::ON_ERROR_SKIP, v1::ON_ERROR_SUBSTITUTE);
   const GpuMemoryMill mill;
   RawSession host(mill.daemon.socket(), {.slot_bytes = 4 << 20}), gpu(mill.daemon.socket(), kOnGpu);
@@ -139,6 +141,7 @@ TEST_CASE("tensors in a GPU's memory are those of the host's, whichever backend 
 }
 
 TEST_CASE("a session's memory on a GPU is zeroes before its first batch, whichever session had it", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuMemoryMill mill;
   {
     RawSession before(mill.daemon.socket(), kOnGpu);
@@ -152,6 +155,7 @@ TEST_CASE("a session's memory on a GPU is zeroes before its first batch, whichev
 }
 
 TEST_CASE("when a GPU's owner goes, sessions in its memory are told, and others notice nothing", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuMemoryMill mill;
   RawSession host(mill.daemon.socket(), {.slot_bytes = 4 << 20}), gpu(mill.daemon.socket(), kOnGpu);
   const v1::ServerMessage before = ask(gpu, mill.submit(v1::ON_ERROR_ZERO));
@@ -176,6 +180,7 @@ TEST_CASE("when a GPU's owner goes, sessions in its memory are told, and others 
 }
 
 TEST_CASE("memory of a GPU is charged until the process that had it ends", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuMemoryMill mill(kSettings + "tensors = \"12 MiB\"\n");
   const Process client = mill.daemon.client("gpu_memory", {"cuda:0", "2", "3"});
   REQUIRE(client.wait_for("open"));
@@ -193,6 +198,7 @@ TEST_CASE("memory of a GPU is charged until the process that had it ends", "[sys
 }
 
 TEST_CASE("sessions that come and go are charged what they took of the GPU, and no descriptor each", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const GpuMemoryMill mill(kSettings + "tensors = \"64 MiB\"\n");
   const RawSessionSpec small{.slots = 1, .slot_bytes = 4096, .memory = "cuda:0"};  // of which each takes 2 MiB
   const auto descriptors = [&] {
@@ -213,6 +219,7 @@ TEST_CASE("sessions that come and go are charged what they took of the GPU, and 
 }
 
 TEST_CASE("a memory that is not there is refused with those that are", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
   {
     const GpuMemoryMill mill;
     REQUIRE_THAT(refusal(mill.daemon, {.memory = "cuda:7"}),

@@ -193,7 +193,7 @@ TEST_CASE("a file system that is mounted on a root, and taken away again, is see
   const Daemon daemon({.roots = {root}, .shm_size = "8m"});  // with mounts of its own, gone with it
   const auto mount_there = [&](const std::string& script) {
     const std::string pid = std::to_string(daemon.pid());
-    return run({"nsenter", "--target", pid, "--mount", "sh", "-c", script, folder.path()}).status;
+    return run({"nsenter", "--target", pid, "--mount", "--root", "sh", "-c", script, folder.path()}).status;
   };
   const auto is = [&](const std::string& verdict) {
     return eventually([&] { return verdicts(daemon, {good})[0].starts_with(verdict); });

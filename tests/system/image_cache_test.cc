@@ -12,6 +12,7 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 #include "tests/system/store_through_mapping.h"
@@ -100,6 +101,7 @@ void keep_tensors(const Daemon& daemon, const Rig& rig) {
 }  // namespace
 
 TEST_CASE("images come from their files, then by indexes, then from packed forms, with the same pixels", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   const Pixels expected = truth(daemon, rig.paths, Recipe::train(64));
@@ -120,6 +122,7 @@ TEST_CASE("images come from their files, then by indexes, then from packed forms
 }
 
 TEST_CASE("tensors without random choices are kept whole", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   const Pixels expected = truth(daemon, rig.paths, eval());

@@ -13,6 +13,7 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 
@@ -122,6 +123,7 @@ int occurrences(const Rig& rig, std::string_view what) {
 }  // namespace
 
 TEST_CASE("a daemon that is killed has what it kept again at its next start, and reads no file", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const bool packed = GENERATE(true, false);
   const Recipe recipe = packed ? Recipe::train(64) : Recipe::evaluate(64, 48);
   const std::string kind = packed ? "packed" : "tensor";
@@ -145,6 +147,7 @@ TEST_CASE("a daemon that is killed has what it kept again at its next start, and
 }
 
 TEST_CASE("the store on disk is its owner's alone", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig, Recipe::train(64), "packed");
@@ -158,6 +161,7 @@ TEST_CASE("the store on disk is its owner's alone", "[system]") {
 }
 
 TEST_CASE("what is made of bytes that a client sends is not on disk", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   Daemon daemon(rig.spec());
   {
@@ -182,6 +186,7 @@ TEST_CASE("what is made of bytes that a client sends is not on disk", "[system]"
 }
 
 TEST_CASE("files of the store that are cut or changed while the daemon works cost time, not pixels", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const bool cut = GENERATE(true, false);
   const Recipe recipe = Recipe::train(64);
   const Rig rig;
@@ -212,6 +217,7 @@ TEST_CASE("files of the store that are cut or changed while the daemon works cos
 }
 
 TEST_CASE("a state folder that is removed under the daemon is told of once, and images are made on", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   const Recipe recipe = Recipe::train(64);
@@ -248,6 +254,7 @@ TEST_CASE("with cache.disk = 0 nothing is on disk", "[system]") {
 }
 
 TEST_CASE("of files that have changed since nothing comes from disk", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Recipe recipe = Recipe::train(64);
   const Rig rig;
   Daemon daemon(rig.spec());
@@ -269,6 +276,7 @@ TEST_CASE("of files that have changed since nothing comes from disk", "[system]"
 }
 
 TEST_CASE("what memory has no room for is packed for the disk alone", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec("memory = \"256 KiB\"\ndisk = \"1 GiB\"\n"));
   const Recipe recipe = Recipe::train(64);

@@ -19,6 +19,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 
@@ -143,6 +144,7 @@ constexpr Size kA{40, 40}, kB{48, 48}, kC{56, 56};
 }  // namespace
 
 TEST_CASE("a recipe of indices is the CPU's to refuse of a JPEG", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const SourceInfo source{.format = ImageFormat::kJpeg, .stored = {8, 8}};
   const SampleGeometry geometry{.crop = {0, 0, 8, 8}, .resized = {8, 8}, .window = {0, 0, 8, 8}};
   const CudaStaging staging{.encoded_bytes = 1 << 20, .tensor_bytes = 1 << 20};
@@ -155,6 +157,7 @@ TEST_CASE("a recipe of indices is the CPU's to refuse of a JPEG", "[cuda]") {
 }
 
 TEST_CASE("a file that is refused after its tables were planned leaves others their own", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const std::unique_ptr<Backend> gpu = start_gpu();
   const Images files = jpegs(6, 1), others = jpegs(2, 100);
   const Came expected = on_the_processor(files, kB);
@@ -168,6 +171,7 @@ TEST_CASE("a file that is refused after its tables were planned leaves others th
 }
 
 TEST_CASE("a batch that does not fit the GPU's memory leaves other recipes their tables", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   CudaSettings settings = small_settings();
   settings.staging = 64_MiB;
   const Driver driver(Variables{{"SIM_CUDA_VRAM_MIB", "300"}});  // of which a context takes 256
@@ -185,6 +189,7 @@ TEST_CASE("a batch that does not fit the GPU's memory leaves other recipes their
 }
 
 TEST_CASE("a launch that finds no memory is waited for, and tried again with less", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const Images files = jpegs(16, 1);
   const Came expected = on_the_processor(files, kB);
   for (const char* const seed : {"1", "2", "3"}) {
@@ -204,6 +209,7 @@ TEST_CASE("a launch that finds no memory is waited for, and tried again with les
 }
 
 TEST_CASE("an owner that ends while nobody asks it is noticed, said why, and replaced", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const std::unique_ptr<Backend> gpu = start_gpu();
   HealthOnTheBench health;
   gpu->listen(health.listener());
@@ -222,6 +228,7 @@ TEST_CASE("an owner that ends while nobody asks it is noticed, said why, and rep
 }
 
 TEST_CASE("an owner cannot take the staging away from under the daemon", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const std::unique_ptr<Backend> gpu = start_gpu();
   const std::string staging = "/proc/" + std::to_string(gpu_process()) + "/fd/" + std::to_string(cuda_lane_staging(0));
 
@@ -233,6 +240,7 @@ TEST_CASE("an owner cannot take the staging away from under the daemon", "[cuda]
 }
 
 TEST_CASE("nobody waits for a GPU that hangs while its owner begins, or in a batch, once the daemon ends", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const TempFolder folder;
   const std::string program = folder / "millrace-cuda", began = folder / "began";
   // The list, and the first owner; the process that comes next hangs.
@@ -273,6 +281,7 @@ TEST_CASE("nobody waits for a GPU that hangs while its owner begins, or in a bat
 }
 
 TEST_CASE("a list of GPUs that breaks off is none", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   CudaSettings settings = small_settings();
   settings.worker = "/bin/true";
 
@@ -284,6 +293,7 @@ TEST_CASE("a list of GPUs that breaks off is none", "[cuda]") {
 
 TEST_CASE("a GPU that is lost when the daemon starts leaves the others alone, and is taken up when it is back",
           "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   const TempFolder folder;
   const Driver driver(Variables{{"SIM_CUDA_DEVICES", "2"}, {"SIM_CUDA_CONTROL", folder / "control"}});
   const auto lose = [](const std::string& result) {
@@ -306,6 +316,7 @@ TEST_CASE("a GPU that is lost when the daemon starts leaves the others alone, an
 }
 
 TEST_CASE("a GPU is not named twice", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
   CudaSettings settings = small_settings();
   settings.devices = {"0", "gpu-51515151-5151-5151-5151-515151515100"};
 
