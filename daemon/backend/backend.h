@@ -48,7 +48,7 @@ struct SampleTask {
 struct SampleOutcome {
   std::uint32_t index = 0;
   // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with the sample;
-  // kCancelled: stopped before it began; kDeadline: took longer than the limit.
+  // kCancelled: stopped before it was made; kDeadline: took longer than the limit.
   std::optional<Error> error;
   // With an error: what stood in for the image's bytes (EncodedImage::kept) is no use, and there are no bytes. It is
   // read, and comes again with them. A backend that takes no kept forms says so of each that comes without bytes.
@@ -66,7 +66,7 @@ struct DecodeJob {
   std::shared_ptr<const Recipe> recipe;
   Fidelity fidelity = Fidelity::kExact;
   bool pinned = false;                   // as SampleFacts says it
-  std::shared_ptr<const StopFlag> stop;  // checked between samples
+  std::shared_ptr<const StopFlag> stop;  // checked between samples, and by lanes within them
   // Once a lane has been at it for so long, samples that it has not begun may come back as not_begun: what was expected
   // to be short was not, and others may have to wait. The first one always is begun.
   std::chrono::nanoseconds turn = std::chrono::nanoseconds::max();

@@ -113,7 +113,7 @@ Result<void> check_on_host(const SampleTask& task, const Recipe& recipe) {
 }
 
 Error cancelled_error() {
-  return {Code::kCancelled, "stopped before it began"};
+  return {Code::kCancelled, "stopped: nobody wants it any more"};
 }
 
 }  // namespace millrace

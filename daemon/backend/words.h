@@ -38,7 +38,7 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe, const Samp
 // aligned to its elements. REQUIRES: check_task() was content.
 Result<void> check_on_host(const SampleTask& task, const Recipe& recipe);
 
-// Of a sample that had not begun when its job was stopped or the backend shut down.
+// Of a sample that was not made when its job was stopped or the backend shut down.
 Error cancelled_error();
 
 }  // namespace millrace

@@ -10,10 +10,12 @@ class StopFlag {
  public:
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  // The same, for those who do not know this class.
+  const std::atomic<bool>& flag() const { return stopped_; }
 
  private:
-  // Writer: the control thread. Reader: lanes and fetch threads, between samples; the maker of segments, between
-  // portions. Publishes nothing but itself.
+  // Writer: the control thread. Reader: fetch threads, between samples; lanes, within a sample, too; the maker of
+  // segments, between portions. Publishes nothing but itself.
   std::atomic<bool> stopped_{false};
 };
 

@@ -6,18 +6,19 @@
 //   for (rows) { if (limit.is_over_after(samples of the row)) return; ... }
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+
+#include "kernels/base/deadline.h"
 
 namespace millrace::kernels {
 
 class TimeLimit {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Deadline::Clock;
   static constexpr std::uint64_t kLook = std::uint64_t{1} << 16;  // samples
 
   // Never over unless it is set.
-  void set(Clock::time_point deadline) {
+  void set(const Deadline& deadline) {
     deadline_ = deadline;
     samples_ = 0;
     is_over_ = false;
@@ -35,10 +36,10 @@ class TimeLimit {
  private:
   void look() {
     samples_ = 0;
-    is_over_ = is_over_ || Clock::now() > deadline_;
+    is_over_ = is_over_ || deadline_.is_over();
   }
 
-  Clock::time_point deadline_ = Clock::time_point::max();
+  Deadline deadline_;
   std::uint64_t samples_ = 0;
   bool is_over_ = false;
 };

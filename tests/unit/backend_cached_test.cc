@@ -179,6 +179,24 @@ TEST_CASE("an image that cannot be packed is made of its bytes, and not tried ag
   REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
 }
 
+TEST_CASE("an image of which nobody wants the sample while it is packed can be packed another time", "[backend]") {
+  Rig rig;
+  rig.wish = {.most = CacheUse::kPacked, .at_once = true, .member = {.dataset = DatasetNumber{1}}};
+  rig.file = make_jpeg({.pixels = make_pixels(320, 240, 3, 1)});
+  SampleTask task = rig.task();
+  const CacheKey key = key_of(task.image, rig.cache.seed());
+  StopFlag stop;
+  stop.stop();
+
+  const SampleOutcome outcome = rig.maker.make(task, rig.recipe, Fidelity::kExact, stop);
+
+  REQUIRE(outcome.error);
+  REQUIRE(outcome.error->code == Code::kCancelled);
+  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+  rig.made();
+  REQUIRE(rig.cache.find(key, KeptKind::kPacked));
+}
+
 TEST_CASE("an image that another lane is packing is made of its bytes where there is nothing else to make",
           "[backend]") {
   Rig rig;

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -37,10 +38,8 @@ std::unique_ptr<DecoderChild> started() {
   return *std::move(child);
 }
 
-DecoderRequest whole_request(const LibraryFile& file, std::chrono::milliseconds time) {
-  const auto deadline = (Clock::now() + time).time_since_epoch();
-  return {.deadline_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(deadline).count(),
-          .width = file.size.width,
+DecoderRequest whole_request(const LibraryFile& file) {
+  return {.width = file.size.width,
           .height = file.size.height,
           .box_width = file.size.width,
           .box_height = file.size.height,
@@ -53,7 +52,7 @@ TEST_CASE("a decoder that crashes over a file costs this sample, and says how", 
   const auto child = started();
   ::kill(child->pid(), SIGSTOP);
   const LibraryFile file = png_file(40, 30);
-  DecoderRequest request = whole_request(file, std::chrono::minutes(1));
+  DecoderRequest request = whole_request(file);
   const pid_t pid = child->pid();
   const auto end = std::async(std::launch::async, [pid] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that it mostly has been asked
@@ -61,7 +60,7 @@ TEST_CASE("a decoder that crashes over a file costs this sample, and says how", 
     ::kill(pid, SIGCONT);
   });
 
-  const auto answer = child->ask(request, file.bytes, 1_MiB, 1_MiB);
+  const auto answer = child->ask(request, file.bytes, 1_MiB, 1_MiB, Clock::now() + std::chrono::minutes(1));
 
   REQUIRE(answer);
   REQUIRE(answer->end == DecoderAnswer::End::kDied);
@@ -109,6 +108,23 @@ TEST_CASE("a decoder process that hangs is killed at the deadline, and the next 
   REQUIRE_FALSE(late);
   REQUIRE(late.error().code == Code::kDeadline);
   REQUIRE(processes().empty());
+  REQUIRE(lane.decode(file));
+}
+
+TEST_CASE("a decoder process ends once nobody wants what it decodes, which is no death", "[isolation]") {
+  LaneOnTheBench lane;
+  const LibraryFile file = png_file(40, 30);
+  REQUIRE(lane.decode(file));
+  ::kill(the_process(), SIGSTOP);
+  std::atomic<bool> unwanted{false};
+  DecodeRequest request = whole_of(file);
+  request.deadline = {Clock::now() + std::chrono::minutes(1), &unwanted};
+  const auto stops = std::async(std::launch::async, [&] { unwanted = true; });
+
+  REQUIRE_FALSE(lane.decode(file, request));
+
+  REQUIRE(processes().empty());
+  REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
   REQUIRE(lane.decode(file));
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <limits>
@@ -355,7 +356,7 @@ TEST_CASE("a sum that is not whole, too large, or turns its picture is told apar
   CHECK_FALSE(is_taken(most));
 }
 
-TEST_CASE("augmenting ends at its deadline") {
+TEST_CASE("augmenting ends at its deadline, and once nobody wants it") {
   const Size size{512, 512};
   const Pixels in = noise(size, 1);
   Pixels out(in.size());
@@ -366,6 +367,9 @@ TEST_CASE("augmenting ends at its deadline") {
        {step(Step::kHue, 1, 9), step(Step::kGaussianBlur, 2, 23), step(Step::kPillowBlur, 2), turned}) {
     limit.set(TimeLimit::Clock::now() - std::chrono::seconds(1));
     const std::vector<Operation> operations{slow};
+    CHECK_FALSE(augmenter.apply({in.data(), 512, 512, 3, 1536}, operations, limit, {out.data(), 512, 512, 3, 1536}));
+    const std::atomic<bool> unwanted{true};
+    limit.set({TimeLimit::Clock::time_point::max(), &unwanted});
     CHECK_FALSE(augmenter.apply({in.data(), 512, 512, 3, 1536}, operations, limit, {out.data(), 512, 512, 3, 1536}));
   }
 }

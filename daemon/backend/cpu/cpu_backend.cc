@@ -227,8 +227,10 @@ void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
 }
 
 SampleOutcome CpuBackend::make(const DecodeJob& job, SampleTask& task, CachedMaker& maker) const {
-  if (queue_.closed() || (job.stop && job.stop->stopped())) return {.index = task.index, .error = cancelled_error()};
-  SampleOutcome outcome = maker.make(task, *job.recipe, job.fidelity);
+  static const StopFlag kNeverStopped;
+  const StopFlag& stop = job.stop ? *job.stop : kNeverStopped;
+  if (queue_.closed() || stop.stopped()) return {.index = task.index, .error = cancelled_error()};
+  SampleOutcome outcome = maker.make(task, *job.recipe, job.fidelity, stop);
   // The host lacks what its decoder process takes: it comes again, and others have their turn.
   if (outcome.error && outcome.error->code == Code::kUnavailable) return {.index = task.index, .not_begun = true};
   return outcome;

@@ -33,8 +33,7 @@ std::ptrdiff_t round_up(std::ptrdiff_t value) {
 
 }  // namespace
 
-bool Assembler::begin(const Header& header, const Box& box, PixelConsumer& pixels,
-                      std::chrono::steady_clock::time_point deadline) {
+bool Assembler::begin(const Header& header, const Box& box, PixelConsumer& pixels, const Deadline& deadline) {
   pixels_ = &pixels;
   consumer_ = nullptr;
   lines_held_ = 2;
@@ -42,8 +41,7 @@ bool Assembler::begin(const Header& header, const Box& box, PixelConsumer& pixel
   return begin(header, box, deadline);
 }
 
-bool Assembler::begin(const Header& header, const PlaneRequest& request,
-                      std::chrono::steady_clock::time_point deadline) {
+bool Assembler::begin(const Header& header, const PlaneRequest& request, const Deadline& deadline) {
   consumer_ = &request.consumer;
   sides_ = request.sides;
   lines_held_ = 4;
@@ -52,7 +50,7 @@ bool Assembler::begin(const Header& header, const PlaneRequest& request,
   return begin(header, request.box, deadline);
 }
 
-bool Assembler::begin(const Header& header, const Box& box, std::chrono::steady_clock::time_point deadline) {
+bool Assembler::begin(const Header& header, const Box& box, const Deadline& deadline) {
   size_ = header.size;
   components_ = header.components;
   h_ = header.component[0].h;
@@ -304,7 +302,7 @@ bool Assembler::flush() {
 
 bool Assembler::end_mcu_row() {
   if (!flush()) return false;
-  late_ = std::chrono::steady_clock::now() > deadline_;
+  late_ = deadline_.is_over();
   if (late_) return false;
   if (line_ >= lines_.begin) consumer_ == nullptr ? make_rows() : hand_over_planes();
   column_ = 0;

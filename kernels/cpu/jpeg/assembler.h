@@ -8,9 +8,9 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <vector>
 
+#include "kernels/base/deadline.h"
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/inverse_dct.h"
 #include "kernels/cpu/jpeg/packed_dct.h"
@@ -61,10 +61,9 @@ class Assembler final : public SeekConsumer {
 
   // Before the first block. False: no memory. REQUIRES: `box` lies inside header.size and is not empty. Pixels have
   // header.components channels.
-  bool begin(const Header& header, const Box& box, PixelConsumer& pixels,
-             std::chrono::steady_clock::time_point deadline);
+  bool begin(const Header& header, const Box& box, PixelConsumer& pixels, const Deadline& deadline);
   // The same for planes.
-  bool begin(const Header& header, const PlaneRequest& request, std::chrono::steady_clock::time_point deadline);
+  bool begin(const Header& header, const PlaneRequest& request, const Deadline& deadline);
 
   // The blocks that `box` needs, from the first of the scan.
   std::int64_t blocks_needed() const;
@@ -113,7 +112,7 @@ class Assembler final : public SeekConsumer {
     int first = 0, count = 0;
     std::ptrdiff_t offset = 0;  // from the MCU row's first needed sample in the plane
   };
-  bool begin(const Header& header, const Box& box, std::chrono::steady_clock::time_point deadline);
+  bool begin(const Header& header, const Box& box, const Deadline& deadline);
   void choose_pieces(const packed::Grid& grid);
   bool add_packed_row(const packed::PackedImage& image);
   std::uint8_t* mcu_row(const Plane& plane) const;
@@ -148,7 +147,7 @@ class Assembler final : public SeekConsumer {
   PlaneConsumer* consumer_ = nullptr;  // who gets what the fast inverse DCT makes
   int lines_held_ = 2;                 // MCU rows in the planes, a power of two
   std::array<int, 3> sides_{kBlock, kBlock, kBlock};
-  std::chrono::steady_clock::time_point deadline_;
+  Deadline deadline_;
   Dequantiser dequantisers_[3];
 
   // What the box needs.

@@ -63,14 +63,14 @@ Decoder::Decoder(Target target, Streams streams, SegmentPath segments)
       recorder_(target),
       assembler_(target) {}
 
-Outcome Decoder::decode(const Header& header, const Box& box, const MutableU8View& out,
-                        std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
+Outcome Decoder::decode(const Header& header, const Box& box, const MutableU8View& out, const Deadline& deadline,
+                        Seeking* seeking) {
   Picture picture(out);
   return decode_rows(header, box, picture, deadline, seeking);
 }
 
-Outcome Decoder::decode_rows(const Header& header, const Box& box, PixelConsumer& consumer,
-                             std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
+Outcome Decoder::decode_rows(const Header& header, const Box& box, PixelConsumer& consumer, const Deadline& deadline,
+                             Seeking* seeking) {
   const auto begin = [&] {
     consumer.begin();
     return assembler_.begin(header, box, consumer, deadline);
@@ -78,8 +78,8 @@ Outcome Decoder::decode_rows(const Header& header, const Box& box, PixelConsumer
   return assemble(header, begin, seeking);
 }
 
-Outcome Decoder::decode_planes(const Header& header, const PlaneRequest& request,
-                               std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
+Outcome Decoder::decode_planes(const Header& header, const PlaneRequest& request, const Deadline& deadline,
+                               Seeking* seeking) {
   const auto begin = [&] {
     request.consumer.begin();
     return assembler_.begin(header, request, deadline);
@@ -88,20 +88,20 @@ Outcome Decoder::decode_planes(const Header& header, const PlaneRequest& request
 }
 
 Outcome Decoder::decode(const packed::PackedImage& image, const Box& box, const MutableU8View& out,
-                        std::chrono::steady_clock::time_point deadline) {
+                        const Deadline& deadline) {
   Picture picture(out);
   return decode_rows(image, box, picture, deadline);
 }
 
 Outcome Decoder::decode_rows(const packed::PackedImage& image, const Box& box, PixelConsumer& consumer,
-                             std::chrono::steady_clock::time_point deadline) {
+                             const Deadline& deadline) {
   consumer.begin();
   if (!assembler_.begin(image.header(), box, consumer, deadline)) return Outcome::kNotHere;
   return outcome(assembler_.take(image) ? ScanEnd::kDone : ScanEnd::kStopped);
 }
 
 Outcome Decoder::decode_planes(const packed::PackedImage& image, const PlaneRequest& request,
-                               std::chrono::steady_clock::time_point deadline) {
+                               const Deadline& deadline) {
   request.consumer.begin();
   if (!assembler_.begin(image.header(), request, deadline)) return Outcome::kNotHere;
   return outcome(assembler_.take(image) ? ScanEnd::kDone : ScanEnd::kStopped);
@@ -127,7 +127,7 @@ Outcome Decoder::assemble(const Header& header, Begin begin, Seeking* seeking) {
 }
 
 Outcome Decoder::pack(const Header& header, IndexBytes index_untrusted, std::uint64_t owner, packed::Encoder& encoder,
-                      std::vector<std::uint8_t>& out, std::chrono::steady_clock::time_point deadline) {
+                      std::vector<std::uint8_t>& out, const Deadline& deadline) {
   if (!build_tables(header)) return Outcome::kNotHere;
   link_mcu(header);
   Packing packing(seek_grid(header), encoder, deadline);

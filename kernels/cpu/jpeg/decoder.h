@@ -13,10 +13,10 @@
 //   if (const auto header = jpeg::read_header(file)) decoder.decode(*header, box, pixels, deadline);
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <vector>
 
+#include "kernels/base/deadline.h"
 #include "kernels/cpu/jpeg/assembler.h"
 #include "kernels/cpu/jpeg/huffman.h"
 #include "kernels/cpu/jpeg/processor_table.h"
@@ -33,7 +33,7 @@ namespace millrace::kernels::jpeg {
 enum class Outcome : std::uint8_t {
   kDecoded,
   kNotHere,  // another decoder has to; the pixels mean nothing
-  kLate,     // the deadline passed
+  kLate,     // the deadline is over
 };
 
 enum class SeekUse : std::uint8_t {
@@ -65,32 +65,30 @@ class Decoder {
   // `out` has the box's size.
   // With `seeking`: decodes only what the box needs where there is a good index, and makes one where there is none or
   // too short a one. An index reaches as far as boxes did.
-  Outcome decode(const Header& header, const Box& box, const MutableU8View& out,
-                 std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
+  Outcome decode(const Header& header, const Box& box, const MutableU8View& out, const Deadline& deadline,
+                 Seeking* seeking = nullptr);
 
   // The same, row by row.
-  Outcome decode_rows(const Header& header, const Box& box, PixelConsumer& consumer,
-                      std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
+  Outcome decode_rows(const Header& header, const Box& box, PixelConsumer& consumer, const Deadline& deadline,
+                      Seeking* seeking = nullptr);
 
   // The planes of a box to a consumer, MCU row by MCU row. It has all of them when the outcome is kDecoded.
-  Outcome decode_planes(const Header& header, const PlaneRequest& request,
-                        std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
+  Outcome decode_planes(const Header& header, const PlaneRequest& request, const Deadline& deadline,
+                        Seeking* seeking = nullptr);
 
   // The same three of packed coefficients, which have neither an index nor anything odd: kNotHere says that no Encoder
   // made them, or that there is no memory. Bit-equal to what the packed file gives, but where that is kNotHere.
   // REQUIRES: kPadding readable bytes behind the image's (packed_image.h); otherwise its bytes may be anybody's.
-  Outcome decode(const packed::PackedImage& image, const Box& box, const MutableU8View& out,
-                 std::chrono::steady_clock::time_point deadline);
+  Outcome decode(const packed::PackedImage& image, const Box& box, const MutableU8View& out, const Deadline& deadline);
   Outcome decode_rows(const packed::PackedImage& image, const Box& box, PixelConsumer& consumer,
-                      std::chrono::steady_clock::time_point deadline);
-  Outcome decode_planes(const packed::PackedImage& image, const PlaneRequest& request,
-                        std::chrono::steady_clock::time_point deadline);
+                      const Deadline& deadline);
+  Outcome decode_planes(const packed::PackedImage& image, const PlaneRequest& request, const Deadline& deadline);
 
   // All of a file's blocks to `encoder`, whose packed image goes to `out`. Its scan is judged as that of a decoding of
   // the whole picture: kNotHere where that is, and where the encoder refuses. `index`: as for Seeking; empty: none. A
   // wrong one is passed over.
   Outcome pack(const Header& header, IndexBytes index_untrusted, std::uint64_t owner, packed::Encoder& encoder,
-               std::vector<std::uint8_t>& out, std::chrono::steady_clock::time_point deadline);
+               std::vector<std::uint8_t>& out, const Deadline& deadline);
 
   // The entropy decoding alone: all of the image's blocks go to `consumer`.
   Outcome decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer);

@@ -34,7 +34,7 @@ bool Packing::take(std::int16_t* blocks, std::int64_t count) {
   taken_ += count;
   if (taken_ >= next_look_) {
     next_look_ = taken_ + kBlocksPerClock;
-    late_ = std::chrono::steady_clock::now() > deadline_;
+    late_ = deadline_.is_over();
   }
   const bool taken = !odd && !late_ && encoder_.take(blocks, count);
   std::memset(blocks, 0, static_cast<std::size_t>(count) * kBlockBytes);

@@ -2,9 +2,9 @@
 // that owns the encoder).
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 
+#include "kernels/base/deadline.h"
 #include "kernels/cpu/jpeg/scan.h"
 #include "kernels/jpeg/seek_index.h"
 #include "kernels/packed/encoder.h"
@@ -14,7 +14,7 @@ namespace millrace::kernels::jpeg {
 class Packing final : public SeekConsumer {
  public:
   // `encoder` has begun the image; outlives this.
-  Packing(const SeekGrid& grid, packed::Encoder& encoder, std::chrono::steady_clock::time_point deadline)
+  Packing(const SeekGrid& grid, packed::Encoder& encoder, const Deadline& deadline)
       : grid_(grid), encoder_(encoder), deadline_(deadline) {}
 
   // Again from the first block.
@@ -33,7 +33,7 @@ class Packing final : public SeekConsumer {
  private:
   const SeekGrid grid_;
   packed::Encoder& encoder_;
-  const std::chrono::steady_clock::time_point deadline_;
+  const Deadline deadline_;
   DcPredictors predictors_{};
   std::int64_t taken_ = 0;      // blocks
   std::int64_t next_look_ = 0;  // at the clock: when so many were taken

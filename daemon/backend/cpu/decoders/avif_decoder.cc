@@ -81,7 +81,7 @@ Result<kernels::U8View> decode_avif(const DecodeRequest& request, PixelBuffer& b
   if (result != AVIF_RESULT_OK) return error_of(*avif, *decoder, result);
   const avifImage& image = *decoder->image;
   MILLRACE_TRY_VOID(check_size({static_cast<int>(image.width), static_cast<int>(image.height)}, request));
-  if (Clock::now() > request.deadline) return deadline_error();
+  if (request.deadline.is_over()) return deadline_error();
   result = avif->next_image(decoder.get());
   if (result != AVIF_RESULT_OK) return error_of(*avif, *decoder, result);
   MILLRACE_TRY_VOID(check_size({static_cast<int>(image.width), static_cast<int>(image.height)}, request));

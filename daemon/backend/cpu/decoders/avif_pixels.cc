@@ -107,7 +107,7 @@ Result<void> AvifPixels::convert(const DecodeRequest& request, const kernels::Mu
   rgb_.reset(new (std::nothrow) std::uint8_t[row_bytes * (kRows + 2 * kMargin + 2)]);
   if (!rgb_) return memory_error();
   for (int top = box.top; top < box.top + box.height; top += kRows) {
-    if (Clock::now() > request.deadline) return deadline_error();
+    if (request.deadline.is_over()) return deadline_error();
     const int bottom = std::min(top + kRows, box.top + box.height);
     const int begin = std::max(0, (top - kMargin) & ~1), end = std::min(height, even_up(bottom + kMargin));
     MILLRACE_TRY_VOID(convert_rows(begin, end));

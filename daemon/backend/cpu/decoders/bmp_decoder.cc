@@ -22,7 +22,7 @@ Result<void> read_rows(const BmpHeader& header, const DecodeRequest& request, co
   if (!has_rows(header, file)) return cut_off_error("BMP");
   const kernels::Box& box = request.box;
   for (int y = 0; y < box.height; ++y) {
-    if (y % kRowsBetweenLooks == 0 && Clock::now() > request.deadline) return deadline_error();
+    if (y % kRowsBetweenLooks == 0 && request.deadline.is_over()) return deadline_error();
     kernels::raster::read_bmp_row(header, file.data() + header.row_at(static_cast<std::uint32_t>(box.top + y)),
                                   box.left, {pixels.row(y), box.width, 1, pixels.channels, pixels.stride});
   }

@@ -2,8 +2,8 @@
 // one channel (grey files) or three (all others, RGB), as Pillow's Image.open(...).convert("RGB") has them. README.md
 // lists where they differ from Pillow.
 //
-// The bytes are hostile. A decoder reads nothing outside them, writes nothing outside its buffer, and gives up at the
-// deadline. Each says which damage is an error, and what it looks at beyond the box.
+// The bytes are hostile. A decoder reads nothing outside them, writes nothing outside its buffer, and gives up when
+// the deadline is over. Each says which damage is an error, and what it looks at beyond the box.
 //
 // Thread-safe: pure functions of their arguments; a buffer belongs to one lane.
 #pragma once
@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
+#include "kernels/base/deadline.h"
 #include "kernels/base/image_view.h"
 #include "kernels/base/target.h"
 #include "kernels/packed/packed_image.h"
@@ -38,7 +39,7 @@ struct DecodeRequest {
   ByteView bytes_untrusted;
   kernels::Size stored;  // from the header, checked against the limits; a decoder that finds another size says kInvalid
   kernels::Box box;      // wanted; REQUIRES: inside `stored`, not empty
-  std::chrono::steady_clock::time_point deadline;
+  kernels::Deadline deadline;
   IndexUse* index = nullptr;  // of a JPEG file; nullptr: none is used or made
   Bytes codec;                // what the codec may take beside the pixels, as it was charged; 0: not known
   // 2, 4 or 8: so many times fewer samples a side, rounded up, of which `box` counts. By libjpeg-turbo alone.

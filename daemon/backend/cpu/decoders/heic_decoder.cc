@@ -34,7 +34,7 @@ class Hevc {
   explicit Hevc(const HevcLibrary& hevc) : hevc_(hevc), decoder_(hevc.create(), hevc.destroy) {}
 
   // Good until this goes.
-  Result<HeicPlanes> decode(const HeifItem& item, std::chrono::steady_clock::time_point deadline) {
+  Result<HeicPlanes> decode(const HeifItem& item, const kernels::Deadline& deadline) {
     if (!decoder_) return memory_error();
     const auto push = [&](ByteView unit) -> Result<void> {
       const de265_error pushed = hevc_.push(decoder_.get(), unit.data(), static_cast<int>(unit.size()), 0, nullptr);
@@ -43,7 +43,7 @@ class Hevc {
     MILLRACE_TRY_VOID(read_hevc_units(item.configuration, item.data, item.size, push));
     if (const de265_error flushed = hevc_.flush(decoder_.get()); flushed != DE265_OK) return error_of(flushed);
     for (int more = 1; more != 0;) {
-      if (Clock::now() > deadline) return deadline_error();
+      if (deadline.is_over()) return deadline_error();
       more = 0;
       const de265_error decoded = hevc_.decode(decoder_.get(), &more);
       if (decoded != DE265_OK) return error_of(decoded);
@@ -174,7 +174,7 @@ class HeicReading {
     const std::int64_t begin = std::max(left, box_left), end = std::min(left + size.width, box_left + box.width);
     const std::int64_t first = std::max(top, box_top), last = std::min(top + size.height, box_top + box.height);
     for (std::int64_t y = first; y < last && begin < end; ++y) {
-      if (y % 64 == 0 && Clock::now() > request_.deadline) return deadline_error();
+      if (y % 64 == 0 && request_.deadline.is_over()) return deadline_error();
       convert_heic_row(planes, static_cast<int>(y - top), static_cast<int>(begin - left), static_cast<int>(end - begin),
                        out_->row(static_cast<int>(y - box_top)) + (begin - box_left) * out_->channels);
     }

@@ -94,7 +94,7 @@ bool try_pack(Decoding& decoding, const DecodeRequest& request, kernels::packed:
   if (!encoder.begin(header)) fail(decoding, Failure::kKind);
   for (int line = 0; line < grid.rows; ++line) {
     if (!pack_row(jpeg, arrays, grid, line, encoder)) fail(decoding, Failure::kKind);
-    if (Clock::now() > decoding.deadline) fail(decoding, Failure::kDeadline);
+    if (decoding.deadline.is_over()) fail(decoding, Failure::kDeadline);
   }
   return true;
 }

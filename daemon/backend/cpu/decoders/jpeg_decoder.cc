@@ -85,7 +85,7 @@ void skip_rows(Decoding& decoding, const kernels::Box& box) {
   const auto step = static_cast<JDIMENSION>(std::max<std::size_t>(64, kPixelsPerSkip / jpeg.image_width / 64 * 64));
   while (jpeg.output_scanline < first) {
     jpeg_skip_scanlines(&jpeg, std::min(step, first - jpeg.output_scanline));
-    if (Clock::now() > decoding.deadline) fail(decoding, Failure::kDeadline);
+    if (decoding.deadline.is_over()) fail(decoding, Failure::kDeadline);
   }
 }
 

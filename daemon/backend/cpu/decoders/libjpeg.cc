@@ -69,7 +69,7 @@ void skip_bytes(j_decompress_ptr jpeg, long count) {
 void on_progress(j_common_ptr jpeg) {
   Decoding& decoding = decoding_of(jpeg);
   if (decoding.jpeg.input_scan_number > kMaxScans) fail(decoding, Failure::kScans);
-  if (++decoding.calls % kCallsPerClock == 0 && Clock::now() > decoding.deadline) fail(decoding, Failure::kDeadline);
+  if (++decoding.calls % kCallsPerClock == 0 && decoding.deadline.is_over()) fail(decoding, Failure::kDeadline);
 }
 
 bool is_unsupported(int message) {
@@ -117,7 +117,7 @@ void hand_over_rest(Decoding& decoding) {
   if (left > 0) hand_over(decoding, left);
 }
 
-void prepare(Decoding& decoding, Clock::time_point deadline) {
+void prepare(Decoding& decoding, const kernels::Deadline& deadline) {
   std::memset(&decoding.jpeg, 0, sizeof decoding.jpeg);
   decoding.jpeg.err = jpeg_std_error(&decoding.errors);
   decoding.jpeg.client_data = &decoding;  // jpeg_create_decompress() keeps it and err

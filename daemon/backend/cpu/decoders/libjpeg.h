@@ -44,7 +44,7 @@ struct Decoding {
   std::jmp_buf on_failure;
   Failure failure;
   unsigned calls;
-  Clock::time_point deadline;
+  kernels::Deadline deadline;
   const JOCTET* block_end;  // of the last block that libjpeg has
   const JOCTET* file_end;
   std::size_t left_to_skip;  // bytes behind it that libjpeg does not want
@@ -56,7 +56,7 @@ struct Decoding {
 [[noreturn]] void fail(Decoding& decoding, Failure failure);
 
 // Before the first step.
-void prepare(Decoding& decoding, Clock::time_point deadline);
+void prepare(Decoding& decoding, const kernels::Deadline& deadline);
 // Up to the first scan's data.
 void read_header(Decoding& decoding, ByteView bytes_untrusted);
 // To `codec`; 0: to what any picture of this size takes.

@@ -68,7 +68,7 @@ Result<void> read_rows(spng_ctx* png, const PngStream& stream, const DecodeReque
     const std::int64_t y = std::int64_t{row.row_num} - request.box.top;
     const bool wanted = y >= 0 && y < request.box.height;
     error = spng_decode_row(png, memory + (wanted ? static_cast<std::size_t>(y + 1) * pitch : 0), pitch);
-    if (count % 16 == 0 && Clock::now() > request.deadline) return deadline_error();
+    if (count % 16 == 0 && request.deadline.is_over()) return deadline_error();
   }
   if (error != SPNG_EOI) return error_of(error, stream);
   return {};

@@ -11,7 +11,8 @@ namespace millrace {
 using kernels::png::Inflater;
 using kernels::png::InflateStatus;
 
-PngQuickRows::PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target target, Clock::time_point deadline)
+PngQuickRows::PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target target,
+                           const kernels::Deadline& deadline)
     : chunks_(chunks),
       deadline_(deadline),
       inflater_(target),
@@ -25,7 +26,7 @@ PngQuickRows::PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target 
 }
 
 std::unique_ptr<PngQuickRows> PngQuickRows::create(PngChunks& chunks, const Rows& rows, kernels::Target target,
-                                                   Clock::time_point deadline) {
+                                                   const kernels::Deadline& deadline) {
   std::unique_ptr<PngQuickRows> made(new (std::nothrow) PngQuickRows(chunks, rows, target, deadline));
   if (!made || !made->window_) return nullptr;
   return made;
@@ -84,7 +85,7 @@ void PngQuickRows::make_room() {
 }
 
 bool PngQuickRows::inflate_more() {
-  is_late_ = Clock::now() > deadline_;
+  is_late_ = deadline_.is_over();
   if (is_late_) return false;
   make_room();
   out_.end = window_.get() + room_;

@@ -30,7 +30,7 @@ class PngQuickRows {
 
   // `chunks` outlives this. nullptr: no memory.
   static std::unique_ptr<PngQuickRows> create(PngChunks& chunks, const Rows& rows, kernels::Target target,
-                                              Clock::time_point deadline);
+                                              const kernels::Deadline& deadline);
 
   // The next row, good until the next call, with kSlack readable bytes behind it; nullptr: odd, or late. REQUIRES: one
   // is left.
@@ -47,14 +47,14 @@ class PngQuickRows {
   static constexpr std::size_t kInflated = std::size_t{96} << 10;  // at a time, the history not counted
   static constexpr std::size_t kKept = 8;                          // bytes before those to come
 
-  PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target target, Clock::time_point deadline);
+  PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target target, const kernels::Deadline& deadline);
 
   bool inflate_more();
   void feed();
   void make_room();
 
   PngChunks& chunks_;
-  Clock::time_point deadline_;
+  kernels::Deadline deadline_;
   kernels::png::Inflater inflater_;
   kernels::png::InflateInput in_;
   kernels::png::InflateOutput out_;

@@ -45,7 +45,7 @@ Result<kernels::U8View> decode_pnm(const DecodeRequest& request, PixelBuffer& bu
   MILLRACE_TRY(const kernels::MutableU8View pixels, box_in(buffer, request, header.channels()));
   const PnmRows rows(header);
   for (int y = 0; y < box.height; ++y) {
-    if (y % kRowsBetweenLooks == 0 && Clock::now() > request.deadline) return deadline_error();
+    if (y % kRowsBetweenLooks == 0 && request.deadline.is_over()) return deadline_error();
     rows.read(first + (box.top + y) * pitch, box.left, {pixels.row(y), box.width, 1, header.channels(), pixels.stride});
   }
   return kernels::U8View(pixels);

@@ -26,7 +26,7 @@ inline Result<kernels::MutableU8View> box_in(PixelBuffer& buffer, const DecodeRe
 }
 
 inline kernels::raster::GoOn in_time(const DecodeRequest& request) {
-  return [deadline = request.deadline] { return Clock::now() <= deadline; };
+  return [deadline = request.deadline] { return !deadline.is_over(); };
 }
 
 inline Error cut_off_error(const char* format) {

@@ -184,7 +184,7 @@ class Reading {
   std::uint8_t* part() const { return reinterpret_cast<std::uint8_t*>(part_.get()); }
   // What libtiff has nothing for it leaves as it was, and calls it good: then it is black, not somebody else's memory.
   void clear_part() { std::memset(part_.get(), 0, static_cast<std::size_t>(part_bytes_)); }
-  bool is_late() const { return Clock::now() > request_.deadline; }
+  bool is_late() const { return request_.deadline.is_over(); }
 
   Result<void> read_rows() {
     for (std::uint32_t y = 0; y < fields_.height; ++y) {

@@ -133,7 +133,7 @@ Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& b
   if (memory == nullptr) return memory_error();
   const kernels::MutableU8View pixels{memory, part.width, part.height, 3, stride};
   MILLRACE_TRY_VOID(frame.place == all ? decode_part(frame, part, pixels) : decode_on_canvas(frame, pixels));
-  if (Clock::now() > request.deadline) return deadline_error();
+  if (request.deadline.is_over()) return deadline_error();
   kernels::U8View made = pixels;
   if (request.indices) {
     MILLRACE_TRY(made, one_channel(pixels));

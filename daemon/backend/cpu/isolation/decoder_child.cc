@@ -29,6 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kPatienceAtStart{30};
 constexpr std::chrono::milliseconds kGrace{100};  // for a decoder that sees the deadline by itself
+constexpr std::chrono::milliseconds kLook{20};    // whether the answer is still wanted
 
 struct Channel {
   UniqueFd ours, theirs;
@@ -163,25 +164,29 @@ Result<void> DecoderChild::put(DecoderRequest& request, ByteView file_untrusted,
   return allow(std::max(data, kData));
 }
 
-Result<DecoderAnswer> DecoderChild::ask(DecoderRequest& request, ByteView file_untrusted, Bytes room, Bytes data) {
+Result<DecoderAnswer> DecoderChild::ask(DecoderRequest& request, ByteView file_untrusted, Bytes room, Bytes data,
+                                        const kernels::Deadline& deadline) {
   const Clock::time_point begun = Clock::now();
+  request.deadline_ns =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time().time_since_epoch()).count();
   MILLRACE_TRY_VOID(put(request, file_untrusted, room, data));
   ++asked_;
   if (send(channel_.get(), &request, sizeof request, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof request))
     return end(DecoderAnswer::End::kDied);
-  const Clock::time_point deadline{std::chrono::nanoseconds(request.deadline_ns)};
-  const DecoderAnswer answer = wait(std::min(deadline, Clock::time_point::max() - kGrace) + kGrace);
+  const DecoderAnswer answer = wait(std::min(deadline.time(), Clock::time_point::max() - kGrace) + kGrace, deadline);
   worked_ += Clock::now() - begun;
   return answer;
 }
 
-DecoderAnswer DecoderChild::wait(Clock::time_point until) {
+DecoderAnswer DecoderChild::wait(Clock::time_point until, const kernels::Deadline& deadline) {
   DecoderAnswer answer{.end = DecoderAnswer::End::kAnswered};
   for (;;) {
+    if (deadline.is_unwanted()) return end(DecoderAnswer::End::kUnwanted);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     pollfd ready{.fd = channel_.get(), .events = POLLIN};
-    const int found = poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
+    const int found = poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, kLook.count())));
     if (found < 0 && errno == EINTR) continue;
+    if (found == 0 && Clock::now() < until) continue;
     if (found == 0) return end(DecoderAnswer::End::kLate);
     const ssize_t bytes = recv(channel_.get(), &answer.reply_untrusted, sizeof answer.reply_untrusted, MSG_DONTWAIT);
     if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;

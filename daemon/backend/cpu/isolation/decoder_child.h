@@ -2,7 +2,7 @@
 // uses it, killed and reaped with its owner; the kernel ends it if that thread ends otherwise.
 //
 //   DecoderChild::start(program) ──▶ ask() ──▶ kAnswered: ask() again
-//                                          ├─▶ kLate:  killed; of no more use
+//                                          ├─▶ kLate, kUnwanted: killed; of no more use
 //                                          └─▶ kDied:  of no more use
 //
 // Thread-bound(the lane that started it).
@@ -19,6 +19,7 @@
 #include "daemon/backend/cpu/isolation/shared_room.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
+#include "kernels/base/deadline.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
@@ -34,7 +35,7 @@ struct DecoderProgram {
 };
 
 struct DecoderAnswer {
-  enum class End : std::uint8_t { kAnswered, kLate, kDied };
+  enum class End : std::uint8_t { kAnswered, kLate, kUnwanted, kDied };
   End end = End::kDied;
   DecoderReply reply_untrusted{};
   int signal = 0;  // that it died of; 0: it ended by itself, with `status`
@@ -54,10 +55,11 @@ class DecoderChild {
   DecoderChild& operator=(const DecoderChild&) = delete;
   ~DecoderChild();
 
-  // Puts `file` and `room` bytes for what becomes of it into the common memory, and waits for the answer up to the
-  // request's deadline and a moment. `data`: private memory that it may take. Of `request` the places in memory are
-  // filled in. kExhausted: this process lacks memory; nothing was asked then.
-  Result<DecoderAnswer> ask(DecoderRequest& request, ByteView file_untrusted, Bytes room, Bytes data);
+  // Puts `file` and `room` bytes for what becomes of it into the common memory, and waits for the answer while
+  // it is wanted, up to the deadline and a moment. `data`: private memory that it may take. Of `request`
+  // the deadline and the places in memory are filled in. kExhausted: this process lacks memory; nothing was asked then.
+  Result<DecoderAnswer> ask(DecoderRequest& request, ByteView file_untrusted, Bytes room, Bytes data,
+                            const kernels::Deadline& deadline);
 
   // The common memory, which the process may write at any time. Good until the next ask() or shrink().
   const std::uint8_t* memory() const { return room_.data(); }
@@ -76,7 +78,7 @@ class DecoderChild {
   Result<void> wait_until_ready();
   Result<void> put(DecoderRequest& request, ByteView file_untrusted, Bytes room, Bytes data);
   Result<void> allow(Bytes data);
-  DecoderAnswer wait(std::chrono::steady_clock::time_point until);
+  DecoderAnswer wait(std::chrono::steady_clock::time_point until, const kernels::Deadline& deadline = {});
   DecoderAnswer end(DecoderAnswer::End how);
 
   UniqueFd channel_;

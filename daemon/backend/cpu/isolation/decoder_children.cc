@@ -43,9 +43,7 @@ Bytes data_of(const DecodeRequest& request) {
 }
 
 DecoderRequest wire_request(DecoderWork work, ImageFormat format, const DecodeRequest& request) {
-  const auto since_epoch = request.deadline.time_since_epoch();
   return {.codec = request.codec.count,
-          .deadline_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count(),
           .width = request.stored.width,
           .height = request.stored.height,
           .box_left = request.box.left,
@@ -168,7 +166,7 @@ Result<DecoderChild*> DecoderChildren::child_for(const DecodeRequest& request) {
                                   [&](const UsersChild& child) { return child.user == origin.user; });
   const bool is_new_wanted = origin.audience == Origin::Audience::kEverybody;
   if (found == children_.end() || (is_new_wanted && !found->process->is_fresh()))
-    return start_for(origin.user, request.deadline);
+    return start_for(origin.user, request.deadline.time());
   children_.splice(children_.begin(), children_, found);
   return found->process.get();
 }
@@ -188,12 +186,14 @@ Result<DecoderChildren::Answered> DecoderChildren::ask(const Question& question)
   MILLRACE_TRY(DecoderChild * child, child_for(request));
   for (;;) {
     const bool was_fresh = child->is_fresh();
-    MILLRACE_TRY(const DecoderAnswer answer, child->ask(asked, request.bytes_untrusted, question.room, question.data));
+    MILLRACE_TRY(const DecoderAnswer answer,
+                 child->ask(asked, request.bytes_untrusted, question.room, question.data, request.deadline));
     if (answer.end == DecoderAnswer::End::kAnswered) return Answered{answer.reply_untrusted, asked, child->memory()};
-    deaths_.died(answer, question.format, request.origin.user);
     children_.pop_front();
+    if (answer.end == DecoderAnswer::End::kUnwanted) return deadline_error();
+    deaths_.died(answer, question.format, request.origin.user);
     if (was_fresh || answer.end == DecoderAnswer::End::kLate) return death_error(answer);
-    MILLRACE_TRY(child, start_for(request.origin.user, request.deadline));
+    MILLRACE_TRY(child, start_for(request.origin.user, request.deadline.time()));
   }
 }
 

@@ -47,8 +47,9 @@ bool is_packed_first(const EncodedImage& image, Advice advice) {
 CachedMaker::CachedMaker(ImageWorkspace& workspace, InForce<SampleLimits> limits, kernels::Target target)
     : workspace_(workspace), cache_(workspace.cache()), limits_(std::move(limits)), encoder_(target) {}
 
-SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity fidelity) {
-  if (cache_ == nullptr) return make_image(task, recipe, limits_.now(), workspace_, fidelity);
+SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity fidelity, const StopFlag& stop) {
+  if (cache_ == nullptr) return make_image(task, recipe, limits_.now(), workspace_, fidelity, stop);
+  const Order order{recipe, fidelity, stop};
   EncodedImage& image = task.image;
   PictureUse use(*cache_, image, task.out.view().size());
   use.find();
@@ -56,8 +57,7 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   // Others than this user may get the tensor then, so nothing that he sent before may have had a hand in it.
   workspace_.audience() = turn ? Origin::Audience::kEverybody : Origin::Audience::kUser;
   const bool packed_first = !image.kept && is_packed_first(image, use.advice());
-  SampleOutcome outcome = packed_first ? make_packed_first(task, use, recipe, fidelity)
-                                       : make_of_what_is_there(task, use, recipe, fidelity);
+  SampleOutcome outcome = packed_first ? make_packed_first(task, use, order) : make_of_what_is_there(task, use, order);
   if (!outcome.error && !outcome.read_again) {
     // Without a turn another lane keeps it. Bytes that are no file's have none.
     const bool is_tensor_kept = turn ? turn->is_wanted() || use.advice() == Advice::kTensor
@@ -65,7 +65,7 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
     if (is_tensor_kept) {
       keep_tensor(task, use.key());
     } else if (!packed_first) {
-      set_aside(task, use);
+      set_aside(task, use, stop);
     }
   }
   // The job has no need of the form any more, and the cache may have let it go.
@@ -73,36 +73,34 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   return outcome;
 }
 
-SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, PictureUse& use, const Recipe& recipe,
-                                                 Fidelity fidelity) {
+SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, PictureUse& use, const Order& order) {
   EncodedImage& image = task.image;
-  SampleOutcome outcome = make_once(task, recipe, fidelity);
+  SampleOutcome outcome = make_once(task, order);
   if (image.kept && is_of_no_use(outcome.error)) {
     use.reject();
     outcome.read_again = image.bytes.size() == 0;
     if (outcome.read_again) return outcome;
-    outcome = make_once(task, recipe, fidelity);
+    outcome = make_once(task, order);
   }
   if (!outcome.error) count(image, kind_used(image), outcome);
   return outcome;
 }
 
-SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, const Recipe& recipe,
-                                             Fidelity fidelity) {
+SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, const Order& order) {
   EncodedImage& image = task.image;
   const Clock::time_point begun = Clock::now();
-  const Packed packed = pack(image, use.key());
+  const Packed packed = pack(image, use.key(), order.stop);
   const std::chrono::nanoseconds packing = since(begun);
   if (packed.form) {
     image.kept = Kept{KeptKind::kPacked, packed.form};
   } else {
     use.find_packed();  // which another lane may have kept meanwhile
   }
-  SampleOutcome outcome = make_once(task, recipe, fidelity);
+  SampleOutcome outcome = make_once(task, order);
   if (image.kept && is_of_no_use(outcome.error)) {
     use.reject();
     cache_->cannot_be_packed(use.key());
-    outcome = make_once(task, recipe, fidelity);
+    outcome = make_once(task, order);
   }
   if (!outcome.error && packed.form && image.kept) {
     cache_->counts().made_of_new_form(packed.by_index);
@@ -140,18 +138,18 @@ bool CachedMaker::is_being_made(const SampleTask& task) {
          (cache_->keeps(KeptKind::kPacked, wish) && being_made.want(file));
 }
 
-SampleOutcome CachedMaker::make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity) {
+SampleOutcome CachedMaker::make_once(const SampleTask& task, const Order& order) {
   workspace_.index_helped() = false;
   if (!task.image.kept || task.image.kept->kind != KeptKind::kTensor)
-    return make_image(task, recipe, limits_.now(), workspace_, fidelity);
+    return make_image(task, order.recipe, limits_.now(), workspace_, order.fidelity, order.stop);
   SampleOutcome outcome{.index = task.index};
   const Clock::time_point begun = Clock::now();
-  if (const Result<void> copied = copy_tensor(task, recipe); !copied) outcome.error = copied.error();
+  if (const Result<void> copied = copy_tensor(task, order.recipe); !copied) outcome.error = copied.error();
   outcome.transform = since(begun);
   return outcome;
 }
 
-void CachedMaker::set_aside(SampleTask& task, PictureUse& use) {
+void CachedMaker::set_aside(SampleTask& task, PictureUse& use, const StopFlag& stop) {
   if (use.advice() != Advice::kPack && use.advice() != Advice::kPackNow) return;
   EncodedImage& image = task.image;
   const std::size_t bytes = image.bytes.size();
@@ -159,7 +157,7 @@ void CachedMaker::set_aside(SampleTask& task, PictureUse& use) {
   if (!fits && use.advice() == Advice::kPack) return;
   Unmade unmade{std::move(image), use.key(), use.advice()};
   if (!fits) {
-    pack(unmade.image, unmade.key);
+    pack(unmade.image, unmade.key, stop);
     return;
   }
   unmade_bytes_ += bytes;
@@ -183,7 +181,7 @@ void CachedMaker::finish(const std::function<bool()>& idle, const std::function<
   lacks_process_ = false;
 }
 
-CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey& key) {
+CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey& key, const StopFlag& stop) {
   const std::optional<BeingMade::Turn> turn = cache_->being_made().begin(key);
   kernels::jpeg::Decoder* const decoder = workspace_.jpeg();
   if (!turn || decoder == nullptr || cache_->find(key, KeptKind::kPacked)) return {};
@@ -193,7 +191,7 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
   const Result<std::vector<std::uint8_t>> packed =
       pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_,
-                begun + limits_.now().time, workspace_.libraries(), image.user);
+                {begun + limits_.now().time, &stop.flag()}, workspace_.libraries(), image.user);
   Packed made;
   if (packed) {
     made.by_index = index.has_value();
@@ -201,7 +199,7 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
     keep(*cache_, image, key, KeptKind::kPacked, made.form);
   } else {
     lacks_process_ = packed.error().code == Code::kUnavailable;
-    if (!lacks_process_) cache_->cannot_be_packed(key);
+    if (!lacks_process_ && !stop.stopped()) cache_->cannot_be_packed(key);
   }
   workspace_.trim(0);
   cache_->counts().making(KeptKind::kPacked, since(begun), made.form != nullptr);

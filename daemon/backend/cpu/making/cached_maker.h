@@ -33,7 +33,7 @@ class CachedMaker {
 
   // make_image(), from what is kept if there is something. A sample whose kept form is no use is made of its bytes, or
   // has SampleOutcome::read_again. May take the bytes of a sample that it has made.
-  SampleOutcome make(SampleTask& task, const Recipe& recipe, Fidelity fidelity);
+  SampleOutcome make(SampleTask& task, const Recipe& recipe, Fidelity fidelity, const StopFlag& stop = {});
 
   // Whether another lane makes at this moment what make() would like to find in the cache: the image's packed form, or
   // the very tensor. That lane learns that it is wanted.
@@ -44,22 +44,28 @@ class CachedMaker {
   void finish(const std::function<bool()>& idle, const std::function<bool()>& stopped);
 
  private:
+  // What make() was given beside the task.
+  struct Order {
+    const Recipe& recipe;
+    Fidelity fidelity;
+    const StopFlag& stop;
+  };
   struct Packed {
     KeptBytes form;         // nullptr: somebody else is at it or has done it, or it cannot be packed
     bool by_index = false;  // a seek index was there
   };
 
-  SampleOutcome make_of_what_is_there(SampleTask& task, PictureUse& use, const Recipe& recipe, Fidelity fidelity);
-  SampleOutcome make_packed_first(SampleTask& task, PictureUse& use, const Recipe& recipe, Fidelity fidelity);
-  SampleOutcome make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity);
+  SampleOutcome make_of_what_is_there(SampleTask& task, PictureUse& use, const Order& order);
+  SampleOutcome make_packed_first(SampleTask& task, PictureUse& use, const Order& order);
+  SampleOutcome make_once(const SampleTask& task, const Order& order);
   // What was of use to make_once(); nullopt: the file alone.
   std::optional<KeptKind> kind_used(const EncodedImage& image);
   void count(const EncodedImage& image, std::optional<KeptKind> used, const SampleOutcome& outcome);
   // So that other lanes may leave it to this one. nullopt: it is none that is kept, or another lane has it.
   std::optional<BeingMade::Turn> turn_at_tensor(const SampleTask& task, const CacheKey& key);
   void keep_tensor(const SampleTask& task, const CacheKey& key);
-  void set_aside(SampleTask& task, PictureUse& use);
-  Packed pack(const EncodedImage& image, const CacheKey& key);
+  void set_aside(SampleTask& task, PictureUse& use, const StopFlag& stop);
+  Packed pack(const EncodedImage& image, const CacheKey& key, const StopFlag& stop = {});
 
   ImageWorkspace& workspace_;
   ImageCache* const cache_;

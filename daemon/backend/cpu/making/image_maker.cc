@@ -83,8 +83,8 @@ std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& worksp
 }
 
 // The part of the picture at `box` (in oriented coordinates), upright.
-Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
-                                       ImageWorkspace& workspace, JpegTurn turn,
+Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box,
+                                       const kernels::Deadline& deadline, ImageWorkspace& workspace, JpegTurn turn,
                                        const kernels::packed::PackedImage* packed, bool indices) {
   const SourceInfo& info = task.image.info;
   const kernels::Size stored = in_kernels(info.stored);
@@ -181,7 +181,7 @@ bool may_be_fused(const SampleTask& task, const Recipe& recipe) {
 }
 
 // nullopt: not for us, or of those that libjpeg-turbo decodes. REQUIRES: may_be_fused().
-std::optional<FusedOutcome> make_fused(const SampleTask& task, const Output& to, Clock::time_point deadline,
+std::optional<FusedOutcome> make_fused(const SampleTask& task, const Output& to, const kernels::Deadline& deadline,
                                        ImageWorkspace& workspace, Fidelity fidelity,
                                        const kernels::packed::PackedImage* packed) {
   const SampleGeometry& geometry = task.geometry;
@@ -223,7 +223,7 @@ std::chrono::nanoseconds time_since(Clock::time_point begun) {
 
 // The picture decoded, resampled and stored: everything but steps of augmentation and erasing.
 Result<void> make_picture(const SampleTask& task, const Output& output, Clock::time_point begun,
-                          Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
+                          const kernels::Deadline& deadline, ImageWorkspace& workspace, Fidelity fidelity,
                           SampleOutcome& outcome) {
   const Recipe& recipe = output.recipe;
   MILLRACE_TRY(const kernels::packed::PackedImage* const packed, packed_form(task.image, workspace));
@@ -244,7 +244,7 @@ Result<void> make_picture(const SampleTask& task, const Output& output, Clock::t
   const Clock::time_point decoded = Clock::now();
   outcome.decode = time_since(begun);
   if (!part) return part.error();
-  if (decoded > deadline) return deadline_error();
+  if (deadline.is_over(decoded)) return deadline_error();
   const bool complete = resample_and_store(task.geometry, output, *part, needed, workspace, fidelity);
   outcome.transform = time_since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
@@ -298,7 +298,7 @@ Result<void> make_by_picture(const SampleGeometry& geometry, const Output& outpu
 }
 
 Result<void> make_with_steps(const SampleTask& task, const Output& output, Clock::time_point begun,
-                             Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
+                             const kernels::Deadline& deadline, ImageWorkspace& workspace, Fidelity fidelity,
                              SampleOutcome& outcome) {
   Clock::time_point made = begun;
   const Result<void> done = make_by_picture(task.geometry, output, workspace, [&](const Output& inner) {
@@ -335,7 +335,7 @@ Result<void> make_view(const SampleGeometry& geometry, const Output& output, con
 
 // The picture is decoded once, as far as any of them depends on it.
 Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::time_point begun,
-                        Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
+                        const kernels::Deadline& deadline, ImageWorkspace& workspace, Fidelity fidelity,
                         SampleOutcome& outcome) {
   const std::span<const Recipe> recipes = views_of(recipe);
   const std::span<const SampleGeometry> geometries = views_of(task.geometry);
@@ -352,7 +352,7 @@ Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::tim
   if (!part) return part.error();
   Result<void> done;
   for (std::size_t i = 0; i < recipes.size() && done; ++i) {
-    done = Clock::now() > deadline
+    done = deadline.is_over()
                ? Result<void>(deadline_error())
                : make_view(geometries[i], {recipes[i], task.out_of_view(i).view()}, *part, needed, workspace, fidelity);
   }
@@ -363,8 +363,9 @@ Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::tim
 }
 
 Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                      ImageWorkspace& workspace, Fidelity fidelity, SampleOutcome& outcome) {
-  const Clock::time_point begun = Clock::now(), deadline = begun + limits.time;
+                      ImageWorkspace& workspace, Fidelity fidelity, const StopFlag& stop, SampleOutcome& outcome) {
+  const Clock::time_point begun = Clock::now();
+  const kernels::Deadline deadline(begun + limits.time, &stop.flag());
   MILLRACE_TRY_VOID(check_task(task, recipe, limits));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
   if (recipe.indices && !has_indices(task.image.info.format)) return coloured_error();
@@ -419,11 +420,13 @@ void ImageWorkspace::trim(std::size_t pixel_bytes) {
 }
 
 SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                         ImageWorkspace& workspace, Fidelity fidelity) {
+                         ImageWorkspace& workspace, Fidelity fidelity, const StopFlag& stop) {
   SampleOutcome outcome{.index = task.index};
-  const Result<void> made = try_make(task, recipe, limits, workspace, fidelity, outcome);
+  const Result<void> made = try_make(task, recipe, limits, workspace, fidelity, stop, outcome);
+  workspace.arithmetic().limit().set({});  // which `stop` need not outlive
+  workspace.planes().limit().set({});
   if (!made) {
-    outcome.error = made.error();
+    outcome.error = stop.stopped() ? cancelled_error() : made.error();
     workspace.trim(0);
   }
   return outcome;

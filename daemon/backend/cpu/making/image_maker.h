@@ -16,6 +16,7 @@
 #include "daemon/backend/cpu/making/cpu_variant.h"
 #include "daemon/cache/image_cache.h"
 #include "daemon/model/limits.h"
+#include "daemon/model/stop_flag.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/plane_resample.h"
 #include "kernels/cpu/store.h"
@@ -83,13 +84,14 @@ class ImageWorkspace {
 
 // Fills task.out. `fast`: within the bound that README.md states, exact where it has no way of its own. The outcome has
 // the task's index, decode and transform times, and the reason when it failed: kInvalid, kUnsupported, kDeadline,
-// kExhausted; kInternal when the task contradicts itself. Never reads or writes outside the task's bytes, whatever is
-// in them. Steady state allocates only what the decoding libraries allocate for themselves.
+// kExhausted; kCancelled: `stop`, which is looked at wherever the clock is, was stopped; kInternal when the task
+// contradicts itself. Never reads or writes outside the task's bytes, whatever is in them. Steady state allocates only
+// what the decoding libraries allocate for themselves.
 //
 // An image of which a packed form is kept is decoded from that, and its bytes, which may be none, count for nothing. The
 // tensor is the file's (of `fast` README.md names two exceptions). kInternal, too: the form is not one of this image;
 // the file has to be read then.
 SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                         ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact);
+                         ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact, const StopFlag& stop = {});
 
 }  // namespace millrace

@@ -20,6 +20,7 @@ namespace millrace {
 Result<std::vector<std::uint8_t>> pack_jpeg(ByteView file_untrusted, const SourceInfo& info,
                                             kernels::jpeg::IndexBytes index_untrusted, std::uint64_t owner,
                                             kernels::jpeg::Decoder& decoder, kernels::packed::Encoder& encoder,
-                                            Clock::time_point deadline, LibraryDecoder& libraries, std::uint32_t user);
+                                            const kernels::Deadline& deadline, LibraryDecoder& libraries,
+                                            std::uint32_t user);
 
 }  // namespace millrace

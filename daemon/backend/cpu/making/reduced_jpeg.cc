@@ -57,7 +57,7 @@ std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request,
   const Result<kernels::U8View> part = tools.libraries.decode(ImageFormat::kJpeg, reduced, tools.rows);
   if (!part) return FusedOutcome{part.error()};
   const Clock::time_point decoded = Clock::now();
-  if (decoded > request.deadline) return FusedOutcome{deadline_error()};
+  if (request.deadline.is_over(decoded)) return FusedOutcome{deadline_error()};
   const kernels::Box& window = output.resample.window;
   kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, part->channels,
                             kernels::Flip::kNone, tools.workspace);
