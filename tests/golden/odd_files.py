@@ -116,6 +116,9 @@ def compare_png_chunks(comparison, rng):
     bomb = zlib.compress(bytes(2 << 20), 9)
     comparison.compare("made/png long text", rows.png(before=[(b"zTXt", b"k\0\0" + bomb)]))
     comparison.compare("made/png long profile", rows.png(before=[(b"iCCP", b"k\0\0" + bomb)]))
+    text = (b"zTXt", b"k\0\0" + zlib.compress(bytes(1 << 20), 9))
+    comparison.compare("made/png texts of 64 MiB", rows.png(before=[text] * 64), 0)
+    comparison.compare("made/png texts of 65 MiB", rows.png(before=[text] * 65), 0)
 
 
 def compare_png_animations(comparison, rng):
@@ -183,8 +186,15 @@ def compare_orientations(comparison, rng):
     comparison.compare("made/png exif is no TIFF", rows.png(before=[(b"eXIf", b"nothing")]), 0)
     comparison.compare("made/png exif is empty", rows.png(before=[(b"eXIf", b""), next(text_chunks(b"XML:com.adobe.xmp", xmp[6]))[1]]), 0)
     comparison.compare("made/png raw exif is no hex", rows.png(before=[(b"tEXt", b"Raw profile type exif\0\n\n\nxx")]), 0)
-    comparison.compare("made/png compressed exif", rows.png(before=[list(text_chunks(b"exif", exif[6]))[1][1]]), 0)
+    for keyword, value in ((b"exif", exif[6]), (b"xmp", xmp[6])):
+        for kind, chunk in text_chunks(keyword, value):
+            if (keyword, kind) != (b"exif", "tEXt"):
+                comparison.compare(f"made/png keyword {keyword.decode()} in {kind}", rows.png(before=[chunk]), 0)
     plain = saved(Image.fromarray(noisy_gradient(rng, 33, 20, 3)), format="JPEG")
+    no_tiff = b"\xff\xe1" + struct.pack(">H", 2 + 6 + 7) + b"Exif\0\0" + b"nothing"
+    for density in (0, 1, 2):  # which JFIF has in dots per inch, dots per centimetre, or of no unit
+        jfif = plain[:13] + bytes([density]) + plain[14:20]
+        comparison.compare(f"made/jpeg exif is no TIFF, density {density}", jfif + no_tiff + plain[20:], 0)
     for mark in (b"MM\0*", b"MM*\0", b"MM\0+", b"II*\0", b"II\0*", b"II+\0", b"MM+\0", b"XX\0*"):
         order = "<" if mark[:1] == b"I" else ">"
         block = mark + struct.pack(order + "IHHHIHHI", 8, 1, 274, 3, 1, 6, 0, 0)

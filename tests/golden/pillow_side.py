@@ -26,15 +26,17 @@ class Picture:
     """What Pillow makes of a file, upright and in RGB; or why it does not. `size` is None where it cannot even be opened.
 
     truncated: LOAD_TRUNCATED_IMAGES, with which Pillow makes something of most damaged files. most_pixels: of what claims more, only
-    the size is read.
+    the size is read. path: a file of the same bytes, which Pillow opens instead; it maps uncompressed pixels of some modes then.
     """
 
-    def __init__(self, name, data, truncated=False, most_pixels=None):
-        self.name, self.data, self.error, self.is_ours, self.size, self.is_turned = name, data, None, True, None, False
+    def __init__(self, name, data, truncated=False, most_pixels=None, path=None):
+        self.name, self.data, self.error, self.is_ours, self.size = name, data, None, True, None
+        self.is_turned = self.is_tiff_on_its_side = False
         ImageFile.LOAD_TRUNCATED_IMAGES = truncated
         try:
-            with Image.open(io.BytesIO(data)) as image:
+            with Image.open(path or io.BytesIO(data)) as image:
                 self.is_ours, self.size = image.format in FORMATS, image.size
+                self.is_tiff_on_its_side = image.format == "TIFF" and image.tag_v2.get(ExifTags.Base.Orientation, 1) in (5, 6, 7, 8)
                 if most_pixels is None or image.width * image.height <= most_pixels:
                     self.rgb = ImageOps.exif_transpose(image).convert("RGB")
                     self.size = self.rgb.size

@@ -115,6 +115,10 @@ def compare_bmps(comparison, rng):
     comparison.compare("made/bmp white and black", bmp(rng, width=9, height=3, bits=1, palette=b"\xff\xff\xff\0\0\0\0\0"))
     comparison.compare("made/bmp one colour", bmp(rng, width=9, height=3, bits=1, palette=bytes(4), colours=1))
     comparison.compare("made/bmp black and white in 8 bits", bmp(rng, width=9, height=3, bits=8, palette=b"\0\0\0\0\xff\xff\xff\0", colours=2), 0)
+    for colours in (256, 257):
+        comparison.compare(f"made/bmp {colours} greys", bmp(rng, width=9, height=3, bits=8, palette=(greys * 2)[: 4 * colours], colours=colours), 0)
+    for bits in (1, 4):
+        comparison.compare(f"made/bmp three dark greys in {bits} bits", bmp(rng, width=9, height=3, bits=bits, palette=greys[:12], colours=3), 0)
     comparison.compare("made/bmp dark greys in 4 bits", bmp(rng, width=9, height=3, bits=4, palette=greys[:64]), 0)
 
 

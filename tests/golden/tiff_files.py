@@ -100,15 +100,6 @@ def compare_tiff_pixels(comparison, rng):
             comparison.compare(f"{name}, tiles", tiff(tags, [rng.randbytes(tile) for _ in range(count)], big_endian, big))
 
 
-def compare_tiff_planes(comparison, rng):
-    for bits in (8, 16):
-        for samples, more in ((3, {}),):
-            width, height = 33, 17
-            planes = [rng.randbytes(width * bits // 8 * height) for _ in range(samples)]
-            tags = shape(width, height, bits, 2, samples, **more) | {278: (LONG, [height]), 284: (SHORT, [2])}
-            comparison.compare(f"made/tiff planes of {bits} bits, {samples}", tiff(tags, planes))
-
-
 def compare_tiff_directories(comparison, rng):
     width, height = 23, 17
     rows = rng.randbytes(width * 3 * height)
@@ -172,4 +163,4 @@ def compare_packed_runs(comparison, rng):
             comparison.compare(f"{name}, {what}", tiff(tags, [bytes(strip), *others]), 1)
 
 
-COMPARISONS = [compare_saved_tiffs, compare_tiff_pixels, compare_tiff_planes, compare_tiff_directories]
+COMPARISONS = [compare_saved_tiffs, compare_tiff_pixels, compare_tiff_directories]
