@@ -17,7 +17,7 @@ from typing import Any
 import millrace
 import numpy as np
 from millrace.hf import ImageProcessor
-from millrace.hf.families import FAMILIES
+from millrace.hf._families.families import FAMILIES
 
 from peers import difference, example, made_by, theirs
 from pictures import make_pictures, photographs

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from millrace.hf.families import FAMILIES
-from millrace.hf.many_sizes import MANY_SIZES
-from millrace.hf.patch_rows import PATCH_ROWS
-from millrace.hf.refusals import REFUSED
-from millrace.hf.tile_families import TILES
+from millrace.hf._families.families import FAMILIES
+from millrace.hf._families.many_sizes import MANY_SIZES
+from millrace.hf._families.patch_rows import PATCH_ROWS
+from millrace.hf._families.refusals import REFUSED
+from millrace.hf._families.tile_families import TILES
 
 from roster import BOUNDS, classes
 

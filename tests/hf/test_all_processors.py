@@ -10,8 +10,8 @@ import millrace
 import numpy as np
 import pytest
 from millrace.hf import ImageProcessor
-from millrace.hf.families import FAMILIES
-from millrace.hf.refusals import REFUSED
+from millrace.hf._families.families import FAMILIES
+from millrace.hf._families.refusals import REFUSED
 from numpy.typing import NDArray
 from PIL import Image
 

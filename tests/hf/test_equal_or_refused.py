@@ -13,7 +13,7 @@ import millrace
 import numpy as np
 import pytest
 from millrace.hf import ImageProcessor, drop_in, from_pretrained
-from millrace.hf.families import FAMILIES, converts, is_taken_as_it_is
+from millrace.hf._families.families import FAMILIES, converts, is_taken_as_it_is
 from millrace.serving.settings import Settings
 from millrace.serving.takeover import taken_over
 from millrace.serving.upload import opened

@@ -15,7 +15,7 @@ from pathlib import Path
 import millrace
 import millrace.aio
 import pytest
-from millrace import _full_slots
+from millrace._core import full_slots as _full_slots
 from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, hooks
 
 from gpu_clients import Run, run

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 from numpy.typing import NDArray
 
 UUID = bytes([0x51] * 15 + [0])

@@ -18,7 +18,8 @@ import millrace
 import millrace.aio
 import millrace.numpy
 import pytest
-from millrace import _messages, _schema
+from millrace._wire import messages as _messages
+from millrace._wire import schema as _schema
 
 from pictures import SIZE, png
 from processes import eventually

@@ -12,7 +12,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import CentreCrop, ExactSize, LongerSide, Pad, RandomResizedCrop, Recipe, ScaleJitter, ShorterSide, Size, steps
-from millrace._boxes import mapped
+from millrace._core.boxes import mapped
 from numpy.typing import NDArray
 
 from pictures import png, png_of

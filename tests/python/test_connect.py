@@ -13,7 +13,8 @@ from pathlib import Path
 
 import millrace
 import pytest
-from millrace import _address, _handoff
+from millrace._wire import address as _address
+from millrace._wire import handoff as _handoff
 
 from pictures import png
 from processes import eventually

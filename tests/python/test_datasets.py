@@ -9,7 +9,7 @@ from pathlib import Path
 import millrace
 import millrace.numpy
 import pytest
-from millrace._endings import DECODED
+from millrace._data.endings import DECODED
 
 from pictures import check_pixels, png
 

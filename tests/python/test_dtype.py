@@ -9,8 +9,8 @@ import millrace
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace import _messages
-from millrace._dtype import dtype_name
+from millrace._recipe.dtype import dtype_name
+from millrace._wire import messages as _messages
 
 NAMES = ["uint8", "float16", "bfloat16", "float32"]
 

@@ -15,7 +15,7 @@ import millrace
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace import _feed
+from millrace._loader import feed as _feed
 
 from pictures import COUNT, EACH, path_of, pixels_of, png
 from sources import OWN_SIZE, Rows, hugging_face, make_loader, pictures_table, seen_of  # noqa: F401, fixtures

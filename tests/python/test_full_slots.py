@@ -16,8 +16,9 @@ import millrace.aio
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace import _copy_on_write, _full_slots
-from millrace._inbox import PENDING
+from millrace._core import full_slots as _full_slots
+from millrace._core.inbox import PENDING
+from millrace._memory import copy_on_write as _copy_on_write
 
 from pictures import COUNT, SIZE, check_pixels, pixels_of, png
 from processes import eventually

@@ -10,8 +10,8 @@ import pytest
 from gpu_clients import Run
 
 LOADER = """
-from millrace import _same_gpu
-from millrace._loader import BaseLoader
+from millrace._frameworks import same_gpu as _same_gpu
+from millrace._loader.loader import BaseLoader
 
 class Loader(BaseLoader):
     # As those of the frameworks: its batches are converted in the session's thread, and moved in the loop's.

@@ -29,7 +29,7 @@ IMPORT = """
 import gc, os, socket, sys
 import numpy as np
 from gpus import UUID, Cuda
-from millrace._device_memory import DeviceMemory
+from millrace._memory.device_memory import DeviceMemory
 from processes import python
 
 SIZE = 2 * 75776
@@ -114,7 +114,7 @@ def test_a_size_that_is_not_the_allocations_is_refused_and_nothing_stays_behind(
         IMPORT
         + """
 import millrace
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 before = []
 wrong = ((4 << 20, 2, millrace.FailedPrecondition), (0, 1, millrace.InternalError), (SIZE, 7, millrace.InternalError))
 for size, slots, error in wrong * 2:
@@ -137,7 +137,7 @@ def test_a_forked_child_is_refused_and_leaves_its_parents_memory_alone() -> None
             IMPORT
             + """
 import millrace
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 memory = DeviceMemory(UUID, descriptor, SIZE, 2, {})
 child = os.fork()
 if child == 0:
@@ -162,7 +162,7 @@ def test_a_child_of_a_process_that_used_cuda_by_itself_is_refused() -> None:
 import os
 import millrace
 from gpus import Cuda
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 Cuda()
 child = os.fork()
 if child == 0:
@@ -177,7 +177,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 FIND = """
 import millrace
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 try:
     print(_cuda.driver().find(bytes.fromhex({uuid!r})))
 except millrace.Unsupported as why:
@@ -190,7 +190,10 @@ def test_a_gpu_is_found_by_its_uuid(gpus: pytest.MonkeyPatch) -> None:
     gpus.setenv("SIM_CUDA_DEVICES", "3")
 
     assert run(FIND.format(uuid="51" * 15 + "02")) == "2\n"
-    assert run("from millrace import _cuda; print(_cuda.uuid_of(1)[-1], _cuda.uuid_of(3), _cuda.uuid_of(-1))") == "1 None None\n"
+    assert (
+        run("from millrace._memory import cuda as _cuda; print(_cuda.uuid_of(1)[-1], _cuda.uuid_of(3), _cuda.uuid_of(-1))")
+        == "1 None None\n"
+    )
 
 
 def test_a_gpu_that_is_not_visible_is_named(gpus: pytest.MonkeyPatch) -> None:
@@ -216,7 +219,7 @@ def test_no_driver_no_gpu_and_a_gpu_that_shares_nothing(gpus: pytest.MonkeyPatch
 
 
 def test_uuids_are_written_as_nvidia_smi_does() -> None:
-    from millrace import _cuda
+    from millrace._memory import cuda as _cuda
 
     uuid = bytes(range(16))
 

@@ -198,7 +198,7 @@ with one_batch() as (opened, batch):
     address, size = consumed.managed.tensor.data, 32 * 48 * 3
     del batch, images
     number = ask(opened, 2)
-    millrace._full_slots.SHARED = 0.1  # it is warned of long before the time is over
+    millrace._core.full_slots.SHARED = 0.1  # it is warned of long before the time is over
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -251,7 +251,7 @@ with one_batch() as (opened, batch):
 
 def test_a_cuda_graph_may_be_captured_meanwhile(in_client: Run) -> None:
     in_client("""
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 cuda, functions, seen = Cuda(), _cuda.driver()._functions, []
 
 def mode():  # of this thread
@@ -308,7 +308,7 @@ soon(lambda: not cuda.is_mapped(address), "it stays mapped")
 
 def test_to_wait_for_a_stream_for_long_takes_little_of_the_cpu(in_client: Run) -> None:
     in_client("""
-from millrace import _cuda
+from millrace._memory import cuda as _cuda
 cuda = Cuda()
 gate, stream = Gate(cuda), cuda.stream()
 functions, looks = _cuda.driver()._functions, []

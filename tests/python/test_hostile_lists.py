@@ -9,7 +9,7 @@ from typing import Any
 
 import millrace
 import pytest
-from millrace import _schema
+from millrace._wire import schema as _schema
 
 from pictures import COUNT, path_of
 from processes import PATIENCE

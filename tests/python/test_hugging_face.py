@@ -12,7 +12,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace._permutation import permutation, share
+from millrace._loader.permutation import permutation, share
 
 from pictures import CLASSES, COUNT, EACH, pixels_of, png
 from sources import Rows, hugging_face, make_loader, pictures_table, seen_of, table_of  # noqa: F401, fixtures

@@ -19,7 +19,8 @@ import millrace.aio
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace import _copy_on_write, _page_map
+from millrace._memory import copy_on_write as _copy_on_write
+from millrace._memory import page_map as _page_map
 from millrace.tensor import VERSIONED
 
 from pictures import COUNT, SIZE, check_pixels, pixels_of, png

@@ -131,12 +131,12 @@ refused('shard_tail="uneven"', flat, shard_tail="uneven")
 refused("choose another batch_size", flat, batch_size=3)
 with loader(flat) as made:
     try:
-        made._global.check(millrace._ranks.Ranks(0, 2), 29, False)
+        made._global.check(millrace._loader.ranks.Ranks(0, 2), 29, False)
     except millrace.InvalidRequest as why:
         assert "a last batch of 1 images" in str(why) and "choose drop_last=True" in str(why)
     else:
         raise AssertionError("a batch that cannot be divided")
-    made._global.check(millrace._ranks.Ranks(0, 2), 29, True)
+    made._global.check(millrace._loader.ranks.Ranks(0, 2), 29, True)
 refused("give rank= and world_size=2", flat, rank=0, world_size=1)
 columns = NamedSharding(Mesh(devices.T, ("data", "model")), P("data"))  # both processes have a device of every group
 refused("does not divide the images", columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import millrace
 import numpy as np
 import pytest
-from millrace._layout import RECORD, SEALED, SEGMENT_HEADER, SLOT_HEADER, records_offset, slot_bytes, slot_bytes_of_images
+from millrace._memory.layout import RECORD, SEALED, SEGMENT_HEADER, SLOT_HEADER, records_offset, slot_bytes, slot_bytes_of_images
 
 from pictures import SIZE, pixels_of, png, png_of
 

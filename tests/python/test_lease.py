@@ -10,7 +10,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace import _schema
+from millrace._wire import schema as _schema
 from millrace.tensor import VERSIONED
 
 from pictures import pixels_of, png

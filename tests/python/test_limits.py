@@ -11,7 +11,7 @@ from pathlib import Path
 
 import millrace
 import pytest
-from millrace import _schema
+from millrace._wire import schema as _schema
 
 from pictures import check_pixels, path_of, png
 from processes import PATIENCE

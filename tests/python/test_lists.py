@@ -11,7 +11,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace._own_list import NotBeneath, common_folder, parts
+from millrace._wire.file_list import NotBeneath, common_folder, parts
 
 from pictures import COUNT, check_pixels, path_of, pixels_of
 

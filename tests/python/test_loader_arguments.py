@@ -17,7 +17,7 @@ from typing import Any
 import millrace
 import millrace.numpy
 import pytest
-from millrace._options import DEFAULTS, LoaderOptions, Options
+from millrace._loader.options import DEFAULTS, LoaderOptions, Options
 
 from pictures import COUNT, SIZE
 

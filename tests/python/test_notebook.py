@@ -13,8 +13,8 @@ import millrace
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace import _listing_bar
-from millrace._pictures import picture_of
+from millrace._core import listing_bar as _listing_bar
+from millrace._sheets.pictures import picture_of
 
 from pictures import COUNT, SIZE, pixels_of, png
 from test_sheet import decoded
@@ -230,7 +230,7 @@ def test_listing_goes_by_the_bar(client: millrace.Client, folder: Path, monkeypa
             super().__init__(path)
             made.append(self)
 
-    monkeypatch.setattr("millrace._datasets.ListingBar", Noted)
+    monkeypatch.setattr("millrace._core.dataset_requests.ListingBar", Noted)
     with client.session(OWN_SIZE, batch=2, slots=2) as session:
         session.dataset(folder)
 

@@ -12,8 +12,8 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import CentreCrop, Erasing, ExactSize, LongerSide, Pad, RandomShorterSide, Recipe, ScaleJitter, ShorterSide, Size, SmartResize
-from millrace._layout import slot_bytes_of_images
-from millrace._messages import recipe_message
+from millrace._memory.layout import slot_bytes_of_images
+from millrace._wire.messages import recipe_message
 
 from pictures import png
 

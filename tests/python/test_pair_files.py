@@ -15,7 +15,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import CentreCrop, ExactSize, Pairs, Recipe, Size, mask_recipe, steps
-from millrace._mask_file import MaskFiles
+from millrace._data.mask_file import MaskFiles
 from millrace.errors import CODE_NAMES
 
 pytestmark = pytest.mark.torch

@@ -22,7 +22,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import Erasing, ExactSize, Pad, Pairs, Recipe, ScaleJitter, Size, steps
-from millrace._pair_epoch import PairDataset, PairEpoch
+from millrace._loader.pair_epoch import PairDataset, PairEpoch
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pairs are not tried")

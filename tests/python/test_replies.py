@@ -9,8 +9,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from millrace import _schema
-from millrace._replies import Replies
+from millrace._wire import schema as _schema
+from millrace._wire.replies import Replies
 from millrace.errors import InternalError
 
 

@@ -13,7 +13,7 @@ import millrace
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace._copies import Copies
+from millrace._data.sample_copies import Copies
 
 from pictures import COUNT, SIZE, pixels_of
 

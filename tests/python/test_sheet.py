@@ -12,7 +12,7 @@ from pathlib import Path
 import millrace
 import numpy as np
 import pytest
-from millrace import _sheet
+from millrace._sheets import sheet as _sheet
 
 from pictures import CLASSES, pixels_of, png
 

@@ -12,7 +12,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace import _copy_on_write
+from millrace._memory import copy_on_write as _copy_on_write
 
 from pictures import SIZE, check_pixels, png
 from processes import eventually

@@ -13,8 +13,10 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace import _messages, _schema, steps
-from millrace._messages import recipe_message
+from millrace import steps
+from millrace._wire import messages as _messages
+from millrace._wire import schema as _schema
+from millrace._wire.messages import recipe_message
 from millrace.steps import (
     Affine,
     AnyOrder,

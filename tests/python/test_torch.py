@@ -25,7 +25,7 @@ functional = pytest.importorskip("torchvision.transforms.v2.functional")
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: nothing is compared with its pixels")
 
 import millrace.torch  # noqa: E402
-from millrace._loader import BaseLoader  # noqa: E402
+from millrace._loader.loader import BaseLoader  # noqa: E402
 
 pytestmark = pytest.mark.torch
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))

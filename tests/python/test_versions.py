@@ -9,7 +9,9 @@ from typing import Any
 import millrace
 import pytest
 from google.protobuf import descriptor_pb2
-from millrace import _knowledge, _messages, _schema
+from millrace._wire import daemon_knowledge as _knowledge
+from millrace._wire import messages as _messages
+from millrace._wire import schema as _schema
 
 from pictures import path_of
 

@@ -17,12 +17,12 @@ from millrace import (
     RandomResizedCrop,
     Recipe,
     Size,
-    _knowledge,
-    _messages,
-    _schema,
     recipes,
     steps,
 )
+from millrace._wire import daemon_knowledge as _knowledge
+from millrace._wire import messages as _messages
+from millrace._wire import schema as _schema
 
 from pictures import png
 
@@ -119,10 +119,10 @@ def test_sizes_and_rooms() -> None:
     assert BOTH.fixed_size is None
     assert Recipe.of_views([SMALL] * 2).fixed_size == Size(24, 16)
     pixels = [5 * 3 * 32 * 32, *[5 * 3 * 24 * 16] * 3]
-    assert BOTH.slot_bytes(5) == sum(-(-each // 64) * 64 for each in pixels) + 5 * millrace._layout.RECORD.itemsize
+    assert BOTH.slot_bytes(5) == sum(-(-each // 64) * 64 for each in pixels) + 5 * millrace._memory.layout.RECORD.itemsize
     assert Recipe.of_views(SMALL, Recipe()).slot_bytes(5) is None
     grey = dataclasses.replace(Recipe.of_views(Recipe(resize=ExactSize(Size(7, 3)))), channels="grey", dtype="float16")
-    assert grey.slot_bytes(3) == 128 + 3 * millrace._layout.RECORD.itemsize
+    assert grey.slot_bytes(3) == 128 + 3 * millrace._memory.layout.RECORD.itemsize
 
 
 def test_it_says_what_it_is() -> None:

@@ -9,7 +9,13 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from millrace import _address, _handoff, _layout, _schema, _skipped, _wire, errors, recipe
+from millrace import errors, recipe
+from millrace._core import session_wire as _wire
+from millrace._core import skipped_files as _skipped
+from millrace._memory import layout as _layout
+from millrace._wire import address as _address
+from millrace._wire import handoff as _handoff
+from millrace._wire import schema as _schema
 
 PROTO = Path(__file__).resolve().parents[2] / "proto"
 SEGMENT = PROTO / "shm/segment_layout.h"

@@ -49,7 +49,7 @@ import millrace.torch
 import numpy as np
 import torch
 import torchvision
-from millrace._copy_on_write import Window, noticed
+from millrace._memory.copy_on_write import Window, noticed
 from torchvision.transforms import v2
 
 from augmented import augmented, beside_dataloader

@@ -11,17 +11,21 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from millrace._bad_images import BadImageWarning
-from millrace._erasing import Erasing
-from millrace._given_order import OrderedBatch
-from millrace._limits import Limits
-from millrace._skipped import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
-from millrace.batch import Batch
+from millrace._core.batch import Batch
+from millrace._core.dataset import Dataset
+from millrace._core.epoch import Epoch, EpochShape
+from millrace._core.given_order import OrderedBatch
+from millrace._core.session import Session
+from millrace._core.skipped_files import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
+from millrace._loader.bad_images import BadImageWarning
+from millrace._memory.device_tensor import DeviceTensor
+from millrace._memory.tensor import Tensor
+from millrace._public import found_at as _found_at
+from millrace._public import settle as _settle
+from millrace._recipe.erasing import Erasing
+from millrace._wire.limits import Limits
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
-from millrace.dataset import Dataset
-from millrace.device_tensor import DeviceTensor
 from millrace.encoded import Encoded
-from millrace.epoch import Epoch, EpochShape
 from millrace.errors import (
     Cancelled,
     DaemonUnavailable,
@@ -66,12 +70,10 @@ from millrace.recipe import (
 from millrace.ring import Ring, RingRoom
 from millrace.sample_list import Samples
 from millrace.samples import DatasetSample, Path, Sample
-from millrace.session import Session
-from millrace.tensor import Tensor
 
 if _TYPE_CHECKING:
     from millrace import recipes, steps
-    from millrace._preview import Preview, preview
+    from millrace._sheets.preview import Preview, preview
     from millrace.pairs import Pairs, mask_recipe
     from millrace.private_daemon import PrivateDaemon, serve
 
@@ -79,10 +81,10 @@ __version__: str
 
 _LATER = {
     "Pairs": "pairs",
-    "Preview": "_preview",
+    "Preview": "_sheets.preview",
     "PrivateDaemon": "private_daemon",
     "mask_recipe": "pairs",
-    "preview": "_preview",
+    "preview": "_sheets.preview",
     "recipes": "recipes",
     "serve": "private_daemon",
     "steps": "steps",
@@ -99,6 +101,7 @@ def __getattr__(name: str) -> _Any:
 
         module = import_module(f"millrace.{_LATER[name]}")
         found = getattr(module, name, module)
+        _found_at("millrace", found)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
@@ -183,3 +186,5 @@ __all__ = [
     "serve",
     "steps",
 ]
+
+_settle([globals()[_name] for _name in __all__ if _name not in _LATER])

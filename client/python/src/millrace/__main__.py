@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import millrace
-from millrace import _sheet
-from millrace._messages import path_text
-from millrace._preview import Pictures, pictures_in, preview_of
+from millrace._sheets import sheet as _sheet
+from millrace._sheets.preview import Pictures, pictures_in, preview_of
+from millrace._wire.messages import path_text
 
 _FAILED, _UNREACHABLE, _INTERRUPTED = 1, 3, 130
 _MARGIN = 4  # pixels between pictures, as _sheet has it

@@ -16,18 +16,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from millrace import _address
-from millrace._full_slots import SHARED
-from millrace._inbox import PENDING
-from millrace._lease import LeaseEnd
-from millrace.batch import Batch
+from millrace._core.batch import Batch
+from millrace._core.dataset import Dataset
+from millrace._core.epoch import Epoch, EpochShape
+from millrace._core.full_slots import SHARED
+from millrace._core.inbox import PENDING
+from millrace._core.session import PATIENCE, Session
+from millrace._memory.lease import LeaseEnd
+from millrace._wire import address as _address
 from millrace.client import Client, Device, Statistics
-from millrace.dataset import Dataset
-from millrace.epoch import Epoch, EpochShape
 from millrace.errors import Error
 from millrace.ring import Ring
 from millrace.samples import AnyPath
-from millrace.session import PATIENCE, Session
 
 __all__ = ["AsyncClient", "AsyncEpoch", "AsyncSession", "connect"]
 

@@ -9,17 +9,21 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millrace import _address, _cuda, _exit, _fork, _schema
-from millrace import _messages as messages
-from millrace._again import asked_again
-from millrace._layout import MOST_BESIDE_PIXELS
-from millrace._wire import channel_to, unary
+from millrace._core.next_daemon import asked_again
+from millrace._core.session import HOST, Session
+from millrace._core.session_wire import channel_to, unary
+from millrace._memory import cuda as _cuda
+from millrace._memory.layout import MOST_BESIDE_PIXELS
+from millrace._process import exit as _exit
+from millrace._process import fork as _fork
+from millrace._wire import address as _address
+from millrace._wire import messages
+from millrace._wire import schema as _schema
 from millrace.errors import DaemonUnavailable, DeadlineExceeded, Forked, InvalidRequest
 from millrace.recipe import CacheUse, Recipe, is_of_first_daemons
-from millrace.session import HOST, Session
 
 if TYPE_CHECKING:
-    from millrace._grpc import grpc
+    from millrace._wire.grpc import grpc
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from millrace import _hugging_face as hugging_face
+from millrace._data import hugging_face
 from millrace.errors import InvalidRequest
 from millrace.samples import Path
 

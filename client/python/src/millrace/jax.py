@@ -15,23 +15,24 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from millrace._columns import Labels, each_column
-from millrace._feed import Feed
-from millrace._given import AnyDataset
-from millrace._global_arrays import GlobalArrays, sharding_of_axes
-from millrace._loader import BaseLoader
-from millrace._options import LoaderOptions, documented
-from millrace._progress import Progress
-from millrace._ranks import Ranks
-from millrace._same_gpu import memory_on
-from millrace._transform import AnyTransform
-from millrace.batch import Batch
+from millrace._core.batch import Batch
+from millrace._core.epoch import Epoch
+from millrace._core.session import HOST
+from millrace._data.columns import Labels, each_column
+from millrace._data.dataset_argument import AnyDataset
+from millrace._frameworks.global_arrays import GlobalArrays, sharding_of_axes
+from millrace._frameworks.same_gpu import memory_on
+from millrace._loader.feed import Feed
+from millrace._loader.loader import BaseLoader
+from millrace._loader.options import LoaderOptions, documented
+from millrace._loader.progress import Progress
+from millrace._loader.ranks import Ranks
+from millrace._memory.device_tensor import DeviceTensor
+from millrace._memory.tensor import Tensor
+from millrace._transforms.transform import AnyTransform
 from millrace.client import Client
-from millrace.device_tensor import DeviceTensor
-from millrace.epoch import Epoch
+from millrace.errors import Unsupported
 from millrace.pairs import Pairs
-from millrace.session import HOST
-from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

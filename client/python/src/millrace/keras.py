@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from millrace._loader import BaseLoader
-from millrace._options import called
+from millrace._loader.loader import BaseLoader
+from millrace._loader.options import called
 from millrace.errors import FailedPrecondition, InvalidRequest, Unsupported
 
 __all__ = ["Dataset"]

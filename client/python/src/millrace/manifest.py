@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, TextIO
 
 import numpy as np
 
-from millrace._messages import path_text
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 from millrace.sample_list import Samples
 from millrace.samples import AnyPath

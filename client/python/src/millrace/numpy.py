@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from millrace._columns import Labels
-from millrace._given import AnyDataset
-from millrace._loader import BaseLoader
-from millrace._options import LoaderOptions, documented
-from millrace._transform import AnyTransform
-from millrace.batch import Batch
-from millrace.tensor import Tensor
+from millrace._core.batch import Batch
+from millrace._data.columns import Labels
+from millrace._data.dataset_argument import AnyDataset
+from millrace._loader.loader import BaseLoader
+from millrace._loader.options import LoaderOptions, documented
+from millrace._memory.tensor import Tensor
+from millrace._transforms.transform import AnyTransform
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

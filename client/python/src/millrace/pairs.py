@@ -20,8 +20,8 @@ from typing import Any, overload
 import numpy as np
 
 from millrace import steps as known
-from millrace._messages import path_text
-from millrace._options import whole_number
+from millrace._loader.options import whole_number
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.recipe import Recipe
 from millrace.sample_list import Samples

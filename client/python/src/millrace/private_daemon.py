@@ -30,8 +30,10 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal
 
-from millrace import _address, _program, _served
-from millrace._messages import path_text
+from millrace._core import daemon_program as _program
+from millrace._core import own_daemons as _served
+from millrace._wire import address as _address
+from millrace._wire.messages import path_text
 from millrace.client import Client, connect
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
 from millrace.samples import AnyPath

@@ -17,33 +17,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from millrace._dtype import AnyDType, dtype_name
-from millrace._dtype import DType as DType
-from millrace._erasing import Erasing
-from millrace._field_values import Checked, number_of, numbers_of, refused, whole_of
-from millrace._geometry import BoundedSides as BoundedSides
-from millrace._geometry import Box as Box
-from millrace._geometry import BoxCrop as BoxCrop
-from millrace._geometry import CentreCrop as CentreCrop
-from millrace._geometry import Crop as Crop
-from millrace._geometry import CropPlace as CropPlace
-from millrace._geometry import ExactSize as ExactSize
-from millrace._geometry import GridCell as GridCell
-from millrace._geometry import LongerSide as LongerSide
-from millrace._geometry import Pad as Pad
-from millrace._geometry import PadMode as PadMode
-from millrace._geometry import RandomResizedCrop as RandomResizedCrop
-from millrace._geometry import RandomShorterSide as RandomShorterSide
-from millrace._geometry import Resize as Resize
-from millrace._geometry import ScaleJitter as ScaleJitter
-from millrace._geometry import ShorterSide as ShorterSide
-from millrace._geometry import Size as Size
-from millrace._geometry import SmartResize as SmartResize
-from millrace._geometry import TileGrid as TileGrid
-from millrace._geometry import check_choice as check_choice
-from millrace._geometry import check_room, fixed_size_of, size_of
-from millrace._layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
-from millrace._step import Step, steps_of
+from millrace._memory.layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
+from millrace._recipe.dtype import AnyDType, dtype_name
+from millrace._recipe.dtype import DType as DType
+from millrace._recipe.erasing import Erasing
+from millrace._recipe.field_values import Checked, number_of, numbers_of, refused, whole_of
+from millrace._recipe.geometry import BoundedSides as BoundedSides
+from millrace._recipe.geometry import Box as Box
+from millrace._recipe.geometry import BoxCrop as BoxCrop
+from millrace._recipe.geometry import CentreCrop as CentreCrop
+from millrace._recipe.geometry import Crop as Crop
+from millrace._recipe.geometry import CropPlace as CropPlace
+from millrace._recipe.geometry import ExactSize as ExactSize
+from millrace._recipe.geometry import GridCell as GridCell
+from millrace._recipe.geometry import LongerSide as LongerSide
+from millrace._recipe.geometry import Pad as Pad
+from millrace._recipe.geometry import PadMode as PadMode
+from millrace._recipe.geometry import RandomResizedCrop as RandomResizedCrop
+from millrace._recipe.geometry import RandomShorterSide as RandomShorterSide
+from millrace._recipe.geometry import Resize as Resize
+from millrace._recipe.geometry import ScaleJitter as ScaleJitter
+from millrace._recipe.geometry import ShorterSide as ShorterSide
+from millrace._recipe.geometry import Size as Size
+from millrace._recipe.geometry import SmartResize as SmartResize
+from millrace._recipe.geometry import TileGrid as TileGrid
+from millrace._recipe.geometry import check_choice as check_choice
+from millrace._recipe.geometry import check_room, fixed_size_of, size_of
+from millrace._recipe.step import Step, steps_of
 from millrace.errors import InvalidRequest
 
 Layout = Literal["NCHW", "NHWC"]

@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from millrace._columns import Labels, column_of, each_column, is_classes, narrowed, numbered, selected
-from millrace._messages import is_url, path_text
+from millrace._data.columns import Labels, column_of, each_column, is_classes, narrowed, numbered, selected
+from millrace._wire.messages import is_url, path_text
 from millrace.errors import InvalidRequest
 from millrace.samples import AnyPath, Path
 

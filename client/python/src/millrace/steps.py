@@ -17,23 +17,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millrace._erasing import Erasing as Erasing
-from millrace._erasing import Noise as Noise
-from millrace._policies import AugMix as AugMix
-from millrace._policies import AutoAugment as AutoAugment
-from millrace._policies import Policy as Policy
-from millrace._policies import RandAugment as RandAugment
-from millrace._policies import TimmAugMix as TimmAugMix
-from millrace._policies import TimmRandAugment as TimmRandAugment
-from millrace._policies import TrivialAugmentWide as TrivialAugmentWide
-from millrace._step import Sampling as Sampling
-from millrace._step import Step as Step
-from millrace._step import steps_of as steps_of
-from millrace._step_values import BLACK as _BLACK
-from millrace._step_values import Fill as Fill
-from millrace._step_values import Interval as Interval
-from millrace._step_values import interval_of
+from millrace._public import found_at
+from millrace._recipe.erasing import Erasing as Erasing
+from millrace._recipe.erasing import Noise as Noise
+from millrace._recipe.policies import AugMix as AugMix
+from millrace._recipe.policies import AutoAugment as AutoAugment
+from millrace._recipe.policies import Policy as Policy
+from millrace._recipe.policies import RandAugment as RandAugment
+from millrace._recipe.policies import TimmAugMix as TimmAugMix
+from millrace._recipe.policies import TimmRandAugment as TimmRandAugment
+from millrace._recipe.policies import TrivialAugmentWide as TrivialAugmentWide
+from millrace._recipe.step import Sampling as Sampling
+from millrace._recipe.step import Step as Step
+from millrace._recipe.step import steps_of as steps_of
+from millrace._recipe.step_values import BLACK as _BLACK
+from millrace._recipe.step_values import Fill as Fill
+from millrace._recipe.step_values import Interval as Interval
+from millrace._recipe.step_values import interval_of
 from millrace.errors import InvalidRequest
+
+found_at("millrace.steps", Step, RandAugment, TrivialAugmentWide, AutoAugment, AugMix, TimmRandAugment, TimmAugMix)
 
 
 @dataclass(frozen=True, repr=False)

@@ -19,35 +19,37 @@ import numpy as np
 import torch
 from torch.utils.data import SequentialSampler
 
-from millrace._albumentations import from_albumentations
-from millrace._columns import Labels, each_column
-from millrace._feed import Feed
-from millrace._given import AnyDataset, Listed
-from millrace._lease import Lease
-from millrace._loader import BaseLoader
-from millrace._mixing import CutMix, Mixed, MixUp
-from millrace._options import LoaderOptions, called, documented
-from millrace._progress import Progress
-from millrace._ranks import Ranks
-from millrace._rest import Rest as Rest
-from millrace._same_gpu import memory_on
-from millrace._split import split
-from millrace._timm import from_timm
-from millrace._torchvision import from_torchvision
-from millrace._transform import AnyTransform
-from millrace._warn import warn
-from millrace.batch import Batch
+from millrace._core.batch import Batch
+from millrace._core.epoch import Epoch
+from millrace._core.session import HOST
+from millrace._data.columns import Labels, each_column
+from millrace._data.dataset_argument import AnyDataset, Listed
+from millrace._frameworks.mixing import CutMix, Mixed, MixUp
+from millrace._frameworks.rest_of_transform import Rest as Rest
+from millrace._frameworks.same_gpu import memory_on
+from millrace._loader.feed import Feed
+from millrace._loader.loader import BaseLoader
+from millrace._loader.options import LoaderOptions, called, documented
+from millrace._loader.progress import Progress
+from millrace._loader.ranks import Ranks
+from millrace._memory.device_tensor import DeviceTensor
+from millrace._memory.lease import Lease
+from millrace._memory.tensor import Tensor
+from millrace._process.warn import warn
+from millrace._public import found_at
+from millrace._transforms.albumentations import from_albumentations
+from millrace._transforms.split import split
+from millrace._transforms.timm import from_timm
+from millrace._transforms.torchvision import from_torchvision
+from millrace._transforms.transform import AnyTransform
 from millrace.client import Client
-from millrace.device_tensor import DeviceTensor
-from millrace.epoch import Epoch
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.session import HOST
-from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = ["CutMix", "Loader", "MixUp", "Mixed", "Rest", "from_albumentations", "from_timm", "from_torchvision", "split"]
+found_at("millrace.torch", CutMix, MixUp, Mixed, Rest)
 
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 

@@ -9,8 +9,10 @@ within the tolerance that doc/hugging_face.md states. ``ImageProcessor.from_conf
 module imports only where ``from_pretrained`` finds it installed.
 """
 
-from millrace.hf.features import Features
+from millrace._public import found_at as _found_at
+from millrace.hf._plans.features import Features
 from millrace.hf.pretrained import from_pretrained
 from millrace.hf.processor import ImageProcessor
 
 __all__ = ["Features", "ImageProcessor", "from_pretrained"]
+_found_at(__name__, Features)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from millrace import _fork
+from millrace._core.session import Session
+from millrace._process import fork as _fork
 from millrace.errors import Cancelled, Error
-from millrace.session import Session
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.hf.config import ABSENT, Beside
-from millrace.hf.families import converts, is_taken_as_it_is, plan_of
-from millrace.hf.inputs import Reading
-from millrace.hf.plans import Plan
+from millrace.hf._families.config import ABSENT, Beside
+from millrace.hf._families.families import converts, is_taken_as_it_is, plan_of
+from millrace.hf._inputs.inputs import Reading
+from millrace.hf._plans.plans import Plan
 from millrace.recipe import DType
 
 _MOST_PLANS = 128  # kept; a program that calls with ever new sizes has them made anew

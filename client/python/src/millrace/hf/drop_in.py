@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from millrace.errors import Unsupported
+from millrace.hf._families.config import Beside
+from millrace.hf._inputs.inputs import encoded, is_encoded, is_row
+from millrace.hf._plans.elements import as_torch, shown
+from millrace.hf._plans.plans import Plan
+from millrace.hf._plans.unstacked import unstacked
 from millrace.hf.aside import Abandonment
 from millrace.hf.calls import ANSWERING
-from millrace.hf.config import Beside
-from millrace.hf.elements import as_torch, shown
-from millrace.hf.inputs import encoded, is_encoded, is_row
-from millrace.hf.plans import Plan
 from millrace.hf.processor import ImageProcessor, Way, device_of, shown_as, way_of
-from millrace.hf.unstacked import unstacked
 from millrace.recipe import Recipe
 
 try:
@@ -33,7 +33,7 @@ try:
     from transformers.image_processing_utils import BaseImageProcessor
     from transformers.models.auto.image_processing_auto import get_image_processor_class_from_name
 
-    from millrace.hf.lazy_image import LazyImage
+    from millrace.hf._inputs.lazy_image import LazyImage
 except ImportError as why:
     raise Unsupported(
         f"from_pretrained: the installed transformers gives no base for the processor ({why}): it needs transformers 5.23 and Pillow; "

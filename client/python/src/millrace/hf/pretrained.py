@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from millrace._dtype import AnyDType
-from millrace._messages import path_text
+from millrace._recipe.dtype import AnyDType
+from millrace._wire.messages import path_text
 from millrace.client import Client
 from millrace.errors import NotFound
-from millrace.hf.config import load
+from millrace.hf._families.config import load
 from millrace.hf.processor import ImageProcessor
 
 _OF_PROCESSOR = "processor_config.json"  # transformers 5 may write the image processor into it; then this counts

@@ -10,22 +10,22 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from millrace._dtype import AnyDType, dtype_name
-from millrace.batch import Batch
+from millrace._core.batch import Batch
+from millrace._core.session import PATIENCE
+from millrace._recipe.dtype import AnyDType, dtype_name
 from millrace.client import Client
 from millrace.errors import Error, InvalidRequest, Unsupported
+from millrace.hf._families.config import load
+from millrace.hf._inputs.inputs import Reading, given
+from millrace.hf._plans.elements import as_torch, shown
+from millrace.hf._plans.features import Features
+from millrace.hf._plans.plans import Plan
 from millrace.hf.aside import Abandonment, Aside
 from millrace.hf.calls import Calls
-from millrace.hf.config import load
-from millrace.hf.elements import as_torch, shown
-from millrace.hf.features import Features
-from millrace.hf.inputs import Reading, given
-from millrace.hf.plans import Plan
 from millrace.hf.wording import in_its_words
 from millrace.hf.workshop import Workshop
 from millrace.recipe import DType, Priority, Recipe
 from millrace.samples import Sample, Source
-from millrace.session import PATIENCE
 
 
 class Way(NamedTuple):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from millrace._bell import Bell
+from millrace._process.wakeup import Bell
 from millrace.errors import DeadlineExceeded
 
 

@@ -6,11 +6,12 @@ import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 
-from millrace import _fork
-from millrace._handoff import left
-from millrace._layout import slot_bytes_of_images
-from millrace._limits import Limits
-from millrace.batch import Batch
+from millrace._core.batch import Batch
+from millrace._core.session import PATIENCE, Session
+from millrace._memory.layout import slot_bytes_of_images
+from millrace._process import fork as _fork
+from millrace._wire.handoff import left
+from millrace._wire.limits import Limits
 from millrace.client import Client, connect
 from millrace.errors import DeadlineExceeded, ResourceExhausted
 from millrace.hf.aside import Abandonment
@@ -18,7 +19,6 @@ from millrace.hf.turns import Turns
 from millrace.recipe import Priority, Recipe
 from millrace.ring import RING_ALIGNMENT, Ring, RingRoom
 from millrace.samples import Sample, Source
-from millrace.session import PATIENCE, Session
 
 _FIRST_GUESS = 6 << 20  # bytes of a batch whose size nobody knows yet; four of them fit a container's /dev/shm of 64 MiB
 _RING_LEAST = 16 << 20

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from millrace._endings import DECODED
-from millrace._messages import path_text
-from millrace._skipped import SkippedFilesWarning
-from millrace._warn import warn
+from millrace._core.skipped_files import SkippedFilesWarning
+from millrace._data.endings import DECODED
+from millrace._process.warn import warn
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, NotFound
 from millrace.samples import AnyPath
 

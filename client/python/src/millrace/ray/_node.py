@@ -25,7 +25,7 @@ import ray.exceptions
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import millrace
-from millrace._messages import path_text
+from millrace._wire.messages import path_text
 from millrace.errors import DaemonUnavailable, Error, FailedPrecondition, InvalidRequest
 from millrace.samples import AnyPath
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import millrace
-from millrace._messages import path_text
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, ResourceExhausted
 from millrace.ray._node import Daemon, DaemonLost
 from millrace.ray._work import SESSIONS, BadImages, OnBad, Opened, Work, batch_of, column_of, full, pixels, places, reasons, slots_for

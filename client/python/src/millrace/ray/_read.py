@@ -16,7 +16,7 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
 import millrace
-from millrace._messages import path_text
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 from millrace.ray._listing import Listing, listed
 from millrace.ray._node import Daemon

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from millrace._address import resolve
+from millrace._wire.address import resolve
 from millrace.errors import InvalidRequest
 
 Mode = Literal["off", "fallback", "required"]

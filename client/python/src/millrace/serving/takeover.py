@@ -12,7 +12,7 @@ import socket
 import time
 from typing import Any
 
-from millrace import _address
+from millrace._wire import address as _address
 from millrace.errors import Cancelled, DaemonUnavailable, DeadlineExceeded, Error, SampleFailed, Unsupported
 from millrace.hf.calls import Calls
 from millrace.hf.drop_in import OnDaemon, class_of

@@ -1,0 +1,1 @@
+"""A session with the daemon: its requests, its datasets, its epochs and its batches."""

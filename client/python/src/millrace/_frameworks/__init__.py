@@ -1,0 +1,1 @@
+"""What one framework needs and the others do not."""

@@ -1,0 +1,37 @@
+"""The bad images that a loader meets: counted, and each file warned of once."""
+
+from __future__ import annotations
+
+from millrace._core.batch import Batch
+from millrace._data.sample_copies import SAMPLE_MASK
+from millrace._process.warn import warn
+
+_TOLD_MOST = 20  # files; then one line that the others are counted
+
+
+class BadImageWarning(UserWarning):
+    """A file of an epoch is no image, or a broken one: its path and the reason. The epoch goes on, without it or with another image."""
+
+
+class BadImages:
+    """Of the batches that a loop got, since the loader was made. Belongs to the loader's thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told: set[str] = set()
+
+    def note(self, batch: Batch) -> None:
+        """Counts the batch's bad images, and warns of the files among them that it has not warned of."""
+        self.count += batch.bad
+        if len(self._told) > _TOLD_MOST:
+            return
+        for error in batch.errors:
+            name = error.path or f"sample {error.sample_id & SAMPLE_MASK}"
+            if name in self._told:
+                continue
+            self._told.add(name)  # first: warnings may be errors
+            if len(self._told) > _TOLD_MOST:
+                others = "the others are counted in loader.bad and listed in loader.batch.errors"
+                warn(f"more than {_TOLD_MOST} files are bad: {others}", BadImageWarning)
+                return
+            warn(f"{error.source if error.path else name}: {error.message}", BadImageWarning)

@@ -1,0 +1,1 @@
+"""The values that recipes and steps of augmentation are made of."""

@@ -1,0 +1,1 @@
+"""Batches as pictures again, and contact sheets of them."""

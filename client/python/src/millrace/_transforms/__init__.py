@@ -1,0 +1,1 @@
+"""Other libraries' transforms as recipes: torchvision's, timm's and Albumentations'."""

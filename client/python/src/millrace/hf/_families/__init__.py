@@ -1,0 +1,1 @@
+"""Which class of transformers' image processors reads its configuration how."""
