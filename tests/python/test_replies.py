@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from millrace._wire import schema as _schema
-from millrace._wire.replies import Replies
+from millrace._wire.reply_socket import Replies
 from millrace.errors import InternalError
 
 

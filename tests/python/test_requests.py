@@ -10,12 +10,11 @@ from collections.abc import Iterator
 import millrace
 import numpy as np
 import pytest
-from millrace._core.requests import Requests
 from millrace._core.session_wire import outgoing_queue
 from millrace._memory.lease import Outgoing
 from millrace._wire import messages as _messages
 from millrace._wire import schema as _schema
-from millrace._wire.replies import Replies
+from millrace._wire.reply_socket import Replies, Requests
 from millrace._wire.uncopied_images import LARGE, parts_of
 from millrace.samples import Sample
 

@@ -14,6 +14,7 @@ from millrace._core import session_wire as _wire
 from millrace._core import skipped_files as _skipped
 from millrace._memory import layout as _layout
 from millrace._wire import address as _address
+from millrace._wire import calls as _calls
 from millrace._wire import handoff as _handoff
 from millrace._wire import schema as _schema
 
@@ -129,7 +130,7 @@ def test_the_codes_of_errors() -> None:
 
 def test_the_calls_metadata() -> None:
     assert constant(PROTO / "rpc/ticket_metadata.h", "kTicketMetadata") == _wire._TICKET_METADATA
-    assert constant(PROTO / "rpc/own_words.h", "kOwnWordsMetadata") == _wire._OWN_WORDS_METADATA
+    assert constant(PROTO / "rpc/own_words.h", "kOwnWordsMetadata") == _calls._OWN_WORDS_METADATA
 
 
 @pytest.mark.parametrize(

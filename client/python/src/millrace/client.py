@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millrace._core.next_daemon import asked_again
 from millrace._core.session import HOST, Session
-from millrace._core.session_wire import channel_to, unary
 from millrace._memory import cuda as _cuda
 from millrace._memory.layout import MOST_BESIDE_PIXELS
 from millrace._process import exit as _exit
@@ -19,6 +17,7 @@ from millrace._process import fork as _fork
 from millrace._wire import address as _address
 from millrace._wire import messages
 from millrace._wire import schema as _schema
+from millrace._wire.calls import asked_again, channel_to, unary
 from millrace.errors import DaemonUnavailable, DeadlineExceeded, Forked, InvalidRequest
 from millrace.recipe import CacheUse, Recipe, is_of_first_daemons
 

@@ -31,7 +31,6 @@ from millrace._memory.device_tensor import DeviceTensor
 from millrace._memory.tensor import Tensor
 from millrace._transforms.transform import AnyTransform
 from millrace.client import Client
-from millrace.errors import Unsupported
 from millrace.pairs import Pairs
 
 if TYPE_CHECKING:

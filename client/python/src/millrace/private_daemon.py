@@ -30,8 +30,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal
 
-from millrace._core import daemon_program as _program
-from millrace._core import own_daemons as _served
+from millrace._core.own_daemons import RUNNING, program_of
 from millrace._wire import address as _address
 from millrace._wire.messages import path_text
 from millrace.client import Client, connect
@@ -97,7 +96,7 @@ class PrivateDaemon:
         why = _wait_listening(process.stdout.fileno(), timeout)
         if why:
             raise DaemonUnavailable(f"private daemon: {command[0]} {why}; it says: {self.log()}")
-        _served.RUNNING.began(self)
+        RUNNING.began(self)
 
     @property
     def pid(self) -> int:
@@ -132,7 +131,7 @@ class PrivateDaemon:
             if self._process is not None:
                 self._status = _end(self._process, patience)
                 self._process = None
-                _served.RUNNING.ended(self)
+                RUNNING.ended(self)
             shutil.rmtree(self._folder, ignore_errors=True)
             self._lock.close()
         return self._status
@@ -221,7 +220,7 @@ def serve(
     if cuda not in ("no", "auto", "yes"):
         raise InvalidRequest(f'private daemon: cuda is "no", "auto" or "yes", not {cuda!r}')
     further = list(arguments) if cuda == "no" else ["--cuda", cuda, *arguments]
-    return PrivateDaemon(_program.find(program), [os.fsdecode(folder) for folder in folders], lanes, further, timeout)
+    return PrivateDaemon(program_of(program), [os.fsdecode(folder) for folder in folders], lanes, further, timeout)
 
 
 def _sweep(base: str) -> None:

@@ -21,7 +21,6 @@ from millrace._memory.layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_
 from millrace._recipe.dtype import AnyDType, dtype_name
 from millrace._recipe.dtype import DType as DType
 from millrace._recipe.erasing import Erasing
-from millrace._recipe.field_values import Checked, number_of, numbers_of, refused, whole_of
 from millrace._recipe.geometry import BoundedSides as BoundedSides
 from millrace._recipe.geometry import Box as Box
 from millrace._recipe.geometry import BoxCrop as BoxCrop
@@ -44,6 +43,7 @@ from millrace._recipe.geometry import TileGrid as TileGrid
 from millrace._recipe.geometry import check_choice as check_choice
 from millrace._recipe.geometry import check_room, fixed_size_of, size_of
 from millrace._recipe.step import Step, steps_of
+from millrace._recipe.values import Checked, number_of, numbers_of, refused, whole_of
 from millrace.errors import InvalidRequest
 
 Layout = Literal["NCHW", "NHWC"]

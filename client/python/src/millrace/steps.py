@@ -30,10 +30,10 @@ from millrace._recipe.policies import TrivialAugmentWide as TrivialAugmentWide
 from millrace._recipe.step import Sampling as Sampling
 from millrace._recipe.step import Step as Step
 from millrace._recipe.step import steps_of as steps_of
-from millrace._recipe.step_values import BLACK as _BLACK
-from millrace._recipe.step_values import Fill as Fill
-from millrace._recipe.step_values import Interval as Interval
-from millrace._recipe.step_values import interval_of
+from millrace._recipe.values import BLACK as _BLACK
+from millrace._recipe.values import Fill as Fill
+from millrace._recipe.values import Interval as Interval
+from millrace._recipe.values import interval_of
 from millrace.errors import InvalidRequest
 
 found_at("millrace.steps", Step, RandAugment, TrivialAugmentWide, AutoAugment, AugMix, TimmRandAugment, TimmAugMix)

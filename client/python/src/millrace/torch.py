@@ -38,10 +38,9 @@ from millrace._memory.tensor import Tensor
 from millrace._process.warn import warn
 from millrace._public import found_at
 from millrace._transforms.albumentations import from_albumentations
-from millrace._transforms.split import split
 from millrace._transforms.timm import from_timm
 from millrace._transforms.torchvision import from_torchvision
-from millrace._transforms.transform import AnyTransform
+from millrace._transforms.transform import AnyTransform, split
 from millrace.client import Client
 from millrace.errors import InvalidRequest, Unsupported
 

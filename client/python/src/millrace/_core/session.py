@@ -21,11 +21,11 @@ from millrace._core.dataset_requests import Datasets
 from millrace._core.epoch import Epoch
 from millrace._core.given_order import GivenOrder, OrderedBatch
 from millrace._core.inbox import Inbox
-from millrace._core.next_daemon import told_of
-from millrace._core.session_wire import OPENING, SLOTS_LATER, Wire, channel_to, outgoing_queue, unary
+from millrace._core.session_wire import Wire, outgoing_queue
 from millrace._memory.segment import Segment
 from millrace._process import fork as _fork
 from millrace._wire import messages, schema
+from millrace._wire.calls import OPENING, SLOTS_LATER, channel_to, told_of, unary
 from millrace._wire.daemon_knowledge import DaemonKnowledge
 from millrace._wire.handoff import HandoffConnection, left
 from millrace._wire.limits import Limits

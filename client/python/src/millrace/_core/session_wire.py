@@ -7,85 +7,29 @@ does not read them there. What destructors put into the queue, and what has to w
 from __future__ import annotations
 
 import queue
-import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millrace._core.inbox import EpochEnd, Inbox
-from millrace._core.requests import Flush, Requests
 from millrace._memory.gpu_work import GpuWork
 from millrace._memory.lease import LeaseEnd, Outgoing
 from millrace._process import exit as _exit
-from millrace._process import fork as _fork
 from millrace._process.wakeup import Bell
 from millrace._wire import schema as _schema
-from millrace._wire.replies import Replies
-from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
+from millrace._wire.calls import call_error, gone
+from millrace._wire.reply_socket import Flush, Replies, Requests
+from millrace.errors import Cancelled, Error, FailedPrecondition, InternalError
 
 if TYPE_CHECKING:
     from millrace._wire.grpc import grpc
 
-_NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
 _TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
-_OWN_WORDS_METADATA = "millrace-own-words"  # of an UNAVAILABLE that the daemon itself answers with, not gRPC
-SLOTS_LATER = (("millrace-slots-later", "1"),)
-"""Metadata of the call that opens a session: this client can do with slots that are filled later, see _memory/segment.py."""
-OPENING = "Sessions/Open"
-"""What begins the message of an error from the call that opens a session."""
-NEXT_SESSION = "; once it runs again open a new session; an epoch goes on from its position"
-"""What ends the message of a daemon that went away: what the user of a session does about it."""
 _UNSENT_MOST = 4096  # messages that the daemon was too slow to take
-_OPTIONS = [
-    ("grpc.enable_http_proxy", 0),
-    ("grpc.enable_retries", 0),
-    ("grpc.max_receive_message_length", 16 << 20),
-    ("grpc.use_local_subchannel_pool", 1),
-]
 
 
 class _Close:
     """The last thing in the queue."""
-
-
-def channel_to(path: str) -> grpc.Channel:
-    """A channel to the daemon's socket; nothing is connected before the first call."""
-    _fork.check_grpc()
-    from millrace._wire.grpc import grpc  # here, because loading it takes as long as all that is ours
-
-    return grpc.insecure_channel(f"unix:{path}", options=_OPTIONS)
-
-
-def call_error(why: grpc.RpcError, path: str, doing: str) -> Error:
-    """The exception for a call that failed."""
-    from millrace._wire.grpc import grpc
-
-    code = why.code()
-    if code is grpc.StatusCode.UNAVAILABLE:
-        if full := _NO_ROOM.search(why.details() or ""):
-            return ResourceExhausted(f"the daemon at unix:{path} has no room for this connection: {full[1]}")
-        if any(key == _OWN_WORDS_METADATA for key, _ in why.trailing_metadata() or ()):
-            return DaemonUnavailable(f"the daemon at unix:{path}: {why.details()}")
-        return gone(path, why.details())
-    return error_class(code.name)(f"{doing}: {why.details()}")
-
-
-def gone(path: str, reason: str | None) -> DaemonUnavailable:
-    """The exception for a daemon that went away."""
-    return DaemonUnavailable(f"the daemon at unix:{path} has gone away ({reason or 'the connection closed'}){NEXT_SESSION}")
-
-
-def unary(
-    channel: grpc.Channel, method: str, request: bytes, reply: Any, path: str, timeout: float, metadata: tuple[tuple[str, str], ...] = ()
-) -> Any:
-    """One call: serialised request in, parsed reply out. Raises Errors."""
-    from millrace._wire.grpc import grpc
-
-    call = channel.unary_unary(method, request_serializer=None, response_deserializer=reply.FromString if reply else None)
-    try:
-        return call(request, timeout=timeout, metadata=metadata)
-    except grpc.RpcError as why:
-        raise call_error(why, path, method.rpartition(".")[2]) from None
 
 
 class Wire:

@@ -26,9 +26,8 @@ from millrace._loader.feed import Feed, Submitting
 from millrace._loader.options import Options
 from millrace._loader.order import OrderState, SamplerOrder
 from millrace._loader.permutation import Permuted
-from millrace._loader.progress import Progress
+from millrace._loader.progress import Progress, leave_out, place_of
 from millrace._loader.ranks import Ranks
-from millrace._loader.resume import leave_out, place_of
 from millrace._loader.source_rows import rows_by_number, rows_in_turn
 from millrace.errors import FailedPrecondition, InvalidRequest
 

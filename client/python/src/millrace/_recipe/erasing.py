@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from millrace._recipe.field_values import number_of, whole_of
-from millrace._recipe.step_values import interval_of
+from millrace._recipe.values import interval_of, number_of, whole_of
 from millrace.errors import InvalidRequest
 
 Noise = Literal["channel", "pixel"]

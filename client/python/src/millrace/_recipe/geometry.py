@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, get_args
 
-from millrace._recipe.field_values import Checked, numbers_of, refused, whole_of
-from millrace._recipe.step_values import BLACK, fill_of, interval_of
+from millrace._recipe.values import BLACK, Checked, fill_of, interval_of, numbers_of, refused, whole_of
 from millrace.errors import InvalidRequest
 
 CropPlace = Literal["centre", "top_left", "top_right", "bottom_left", "bottom_right", "random"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from millrace._recipe.step import Sampling, Step
-from millrace._recipe.step_values import BLACK as _BLACK
+from millrace._recipe.values import BLACK as _BLACK
 
 Policy = Literal["imagenet", "cifar10", "svhn"]
 

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from millrace._recipe.step_values import fill_of, interval_of
+from millrace._recipe.values import fill_of, interval_of
 from millrace.errors import InvalidRequest
 
 Sampling = Literal["nearest", "bilinear", "bicubic"]

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 from millrace._process import fork as _fork
 from millrace._wire.address import HANDOFF_SUFFIX, cannot_reach, connect, no_answer
-from millrace._wire.quiet_socket import QuietSocket
-from millrace._wire.replies import Replies
+from millrace._wire.reply_socket import QuietSocket, Replies
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
 _MAGIC = 0x4D524831  # "1HRM"

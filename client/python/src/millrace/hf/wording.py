@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from millrace._core.session_wire import NEXT_SESSION, OPENING
 from millrace._wire.address import NAMED_BY
+from millrace._wire.calls import NEXT_SESSION, OPENING
 from millrace._wire.limits import TooLarge
 from millrace.errors import (
     Cancelled,
