@@ -123,7 +123,7 @@ def row_violations(path, module, imported):
 
 
 def circle_violations(needs):
-    """Modules that import themselves by way of others, each circle once: whoever is imported first finds the other half made."""
+    """Modules that import themselves by way of others, each circle once: the one imported first finds the other half made."""
     walked = set()
 
     def walk(module, trail):
