@@ -25,7 +25,7 @@ shared_for_tests=1024 shared_of_their_own=3072  # MiB
 # for this command alone.
 with_shared_memory() {  # COMMAND...
   local free
-  free=$(df --output=avail -m /dev/shm | tail -n 1)
+  free=$(($(df --output=avail -m /dev/shm | tail -n 1)))
   if [ "$free" -ge "$shared_for_tests" ]; then
     "$@"
     return

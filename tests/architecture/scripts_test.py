@@ -95,6 +95,40 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(bash(self.PREFACE + script), (0, "Skipped: nothing.\n"))
 
 
+class SharedMemory(unittest.TestCase):
+    """In a mount namespace of its own, whose /dev/shm is as large as a container's."""
+
+    PREFACE = "mount -t tmpfs -o size=64m small /dev/shm; . config/setup.sh help >/dev/null; top=$PWD; "
+    SIZE = "df --output=size -m /dev/shm | tail -n 1"
+
+    def within(self, script):
+        if subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            skips.skip("tests with a small /dev/shm: mounting needs root")
+            self.skipTest("needs root")
+        status, said = bash(f"unshare --mount bash -c '{self.PREFACE}{script}' 2>&1")
+        return status, said.split("\n")
+
+    def test_tests_get_a_dev_shm_of_their_own_where_it_is_small(self):
+        status, said = self.within(f'with_shared_memory sh -c "{self.SIZE}; exit 3" || echo status $?; {self.SIZE}')
+
+        self.assertEqual(said[0], "config/setup.sh: /dev/shm has 64 MiB free: the tests get one of their own")
+        self.assertEqual([line.strip() for line in said[1:4]], ["3072", "status 3", "64"])
+        self.assertEqual(status, 0)
+
+    def test_as_many_tests_run_at_a_time_as_it_has_room_for(self):
+        _, small = self.within("nproc() { echo 16; }; jobs_for_tests")
+        _, large = self.within("mount -o remount,size=1500m /dev/shm; nproc() { echo 16; }; jobs_for_tests")
+
+        self.assertEqual((small[0], large[0]), ("16", "7"))
+
+    def test_where_it_cannot_be_had_they_do_not_begin(self):
+        status, said = self.within("unshare() { return 1; }; with_shared_memory touch begun; echo not reached")
+
+        self.assertEqual(status, 1)
+        self.assertIn("docker run --shm-size=2g", said[0])
+        self.assertEqual(said[1:], [""])
+
+
 class Skips(unittest.TestCase):
     def test_what_is_skipped_for_one_reason_is_counted(self):
         text = "b\twith data\na\twith data\na\tas root\na\twith data\n"
