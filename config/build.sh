@@ -9,38 +9,46 @@ jobs_for_this_machine() {  # one a core, but no more than memory allows at 1.5 G
   echo $((cores < memory ? cores : memory))
 }
 
+# MiB: what tests of the largest sessions need of /dev/shm, and what a /dev/shm of their own has: half of the memory, as on every host.
+shared_for_tests() { awk '/^MemTotal:/ { half = int($2 / 2048); print (half < 8192 ? half : 8192), half }' /proc/meminfo; }
+
 # Tests wait for each other's processes and for the disk more than they compute. Each may have 192 MiB of /dev/shm.
 jobs_for_tests() {
-  local jobs shared
+  local jobs shared needed own
   jobs=$(($(nproc) < 16 ? $(nproc) * 2 + 1 : 32))
+  read -r needed own < <(shared_for_tests)
   shared=$(df --output=avail -m /dev/shm | tail -n 1)
-  [ "$shared" -ge "$shared_for_tests" ] || shared=$shared_of_their_own
+  [ "$shared" -ge "$needed" ] || ! can_mount || shared=$own
   shared=$((shared / 192))
+  [ "$shared" -ge 1 ] || shared=1
   echo $((jobs < shared ? jobs : shared))
 }
 
-shared_for_tests=1024 shared_of_their_own=3072  # MiB
+become=()  # what makes the next command root's
+can_mount() {
+  [ "$(id -u)" = 0 ] || become=(sudo -E)
+  "${become[@]}" unshare --mount true 2>/dev/null
+}
 
 # Runs a command where /dev/shm has room for tests. A container has 64 MiB unless it is given more: there root, or a user with sudo, gets a /dev/shm
 # for this command alone.
 with_shared_memory() {  # COMMAND...
-  local free
+  local free needed own
+  read -r needed own < <(shared_for_tests)
   free=$(($(df --output=avail -m /dev/shm | tail -n 1)))
-  if [ "$free" -ge "$shared_for_tests" ]; then
+  if [ "$free" -lt "$needed" ] && can_mount; then
+    say "/dev/shm has $free MiB free: the tests get one of their own"
+    # shellcheck disable=SC2016  # for the inner shell
+    "${become[@]}" unshare --mount env PATH="$PATH" HOME="$HOME" bash -c '
+      mount -t tmpfs -o "size=$1m,mode=1777" millrace-tests /dev/shm || exit
+      [ "$2" = 0 ] || as_user=(setpriv --reuid "$2" --regid "$3" --init-groups)
+      exec "${as_user[@]}" "${@:4}"' with_shared_memory "$own" "$(id -u)" "$(id -g)" "$@"
+  elif [ "$free" -lt 1024 ]; then
+    die "tests need 1 GiB of /dev/shm, which has $free MiB free, and this user cannot give them a /dev/shm of their own:" \
+      "docker run --shm-size=8g; or, as root: mount -o remount,size=8G /dev/shm"
+  else
     "$@"
-    return
   fi
-  local become=()
-  [ "$(id -u)" = 0 ] || become=(sudo -E)
-  "${become[@]}" unshare --mount true 2>/dev/null ||
-    die "tests need $shared_for_tests MiB of /dev/shm, which has $free MiB free, and this user cannot give them a /dev/shm of their own: " \
-      "docker run --shm-size=2g; or, as root: mount -o remount,size=2G /dev/shm"
-  say "/dev/shm has $free MiB free: the tests get one of their own"
-  # shellcheck disable=SC2016  # for the inner shell
-  "${become[@]}" unshare --mount env PATH="$PATH" HOME="$HOME" bash -c '
-    mount -t tmpfs -o "size=$1m,mode=1777" millrace-tests /dev/shm || exit
-    [ "$2" = 0 ] || as_user=(setpriv --reuid "$2" --regid "$3" --init-groups)
-    exec "${as_user[@]}" "${@:4}"' with_shared_memory "$shared_of_their_own" "$(id -u)" "$(id -g)" "$@"
 }
 
 logged() {  # LOG COMMAND...: shows nothing but the end of the log when the command fails

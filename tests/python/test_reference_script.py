@@ -1,4 +1,4 @@
-"""torchvision's reference training script with the patch of doc/train.md: the same lines go into a small script of ours with its shape and names.
+"""torchvision's reference training script with the patch of doc/train.md: its lines go into a small script of ours with the same names.
 
 The script itself is not in torchvision's wheel, and is not copied here.
 """
