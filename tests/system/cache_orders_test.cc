@@ -9,6 +9,7 @@
 #include "millrace/v1/cache.grpc.pb.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/system/command.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
@@ -106,6 +107,7 @@ struct RawOrders {
 }  // namespace
 
 TEST_CASE("millrace cache drop empties both tiers, and the pixels stay the same", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   const auto truth = touch(daemon, rig, CacheUse::kOff);
@@ -134,6 +136,7 @@ TEST_CASE("millrace cache drop empties both tiers, and the pixels stay the same"
 }
 
 TEST_CASE("millrace cache verify finds what is damaged once, and says so", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig);
@@ -215,6 +218,7 @@ TEST_CASE("orders without a ticket, a choice or a meaning are refused", "[system
 }
 
 TEST_CASE("verifying ends with its client, and as many go on at a time as may", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
   const Rig rig;
   const Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig);
