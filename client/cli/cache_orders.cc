@@ -1,4 +1,4 @@
-// millrace cache drop, millrace cache verify: orders about what the daemon keeps, for its own user and root.
+// millrace cache drop, millrace cache verify: orders about what the daemon keeps, for administrators.
 #include <cstdio>
 #include <memory>
 
@@ -98,7 +98,7 @@ void add_common(Command command, CacheOrderOptions& options) {
 void add_cache_orders(Command cache, Chosen& chosen) {
   auto dropping = std::make_shared<CacheOrderOptions>();  // shared with the callback
   const Command drop_command =
-      cache.subcommand("drop", "Empty it, memory and disk, for all users. Only the daemon's own user and root may.");
+      cache.subcommand("drop", "Empty it, memory and disk, for all users. Administrators may (access.admins).");
   drop_command.flag("--memory", dropping->memory, "memory alone; what is on disk comes back when it is wanted");
   drop_command.flag("--disk", dropping->disk, "the disk alone; what is in memory stays until the daemon stops");
   add_common(drop_command, *dropping);
@@ -115,7 +115,7 @@ void add_cache_orders(Command cache, Chosen& chosen) {
   auto verifying = std::make_shared<CacheOrderOptions>();
   const Command verify_command = cache.subcommand(
       "verify",
-      "Read all that is on disk, and forget what is not as it was written. Only the daemon's own user and root may.");
+      "Read all that is on disk, and forget what is not as it was written. Administrators may (access.admins).");
   add_common(verify_command, *verifying);
   verify_command.footer(
       "For after trouble with a disk: damage is found at an entry's next use as well, and costs time, never pixels. "
