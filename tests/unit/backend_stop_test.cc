@@ -71,8 +71,8 @@ TEST_CASE("of a sample that is stopped while a view is made, no further view is"
 }
 
 TEST_CASE("a large output is not written on once its sample is stopped", "[backend]") {
-  constexpr std::uint32_t kSide = 1'500;
-  Recipe plain{.resize = ExactSize{{kSide, kSide}}};
+  constexpr std::uint32_t kLargeSide = 1'500;
+  Recipe plain{.resize = ExactSize{{kLargeSide, kLargeSide}}};
   plain.layout = Layout::kNhwc;
   Recipe stepped = plain;
   stepped.steps = {{.kind = steps::Simple::kInvert}};
