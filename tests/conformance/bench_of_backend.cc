@@ -38,10 +38,15 @@ Settings settings_of(const BenchSettings& bench) {
   Settings settings;
   settings.groups.of<CpuSettings>().lanes = bench.lanes;
   settings.groups.of<FakeSettings>().options = bench.fake;
-  settings.groups.of<CudaSettings>() = {
-      .wanted = Wanted::kAuto, .memory = 256_MiB, .staging = 64_MiB, .worker = bin_folder() + "/millrace-cuda"};
+  const std::chrono::seconds hang(50);  // simulated devices are slow on a busy machine, under a sanitizer above all
+  settings.groups.of<CudaSettings>() = {.wanted = Wanted::kAuto,
+                                        .memory = 256_MiB,
+                                        .staging = 64_MiB,
+                                        .hang = hang,
+                                        .worker = bin_folder() + "/millrace-cuda"};
   settings.groups.of<FpgaSettings>() = {.wanted = Wanted::kAuto,
                                         .staging = 64_MiB,
+                                        .hang = hang,
                                         .images = bin_folder() + "/../fpga",
                                         .worker = bin_folder() + "/millrace-fpga"};
   return settings;
