@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/backend/words.h"
+
 namespace millrace::owner {
 namespace {
 
@@ -33,6 +35,7 @@ void LaneThreads::shutdown(const std::function<void()>& stop_device) {
       while (running_ > 0 && ended_.wait_until(mutex_, until)) {
       }
     }
+    device_is_stopped_ = true;
     stop_device();
     for (std::thread& thread : threads_) thread.join();
   });
@@ -44,7 +47,11 @@ void LaneThreads::run(std::uint32_t lane) {
     const auto waited = Clock::now() - next->since;
     std::vector<SampleOutcome> outcomes =
         work_off_(lane, job, limits_.now(), [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
-    for (SampleOutcome& outcome : outcomes) outcome.queued = waited;
+    for (SampleOutcome& outcome : outcomes) {
+      outcome.queued = waited;
+      const bool ended_with_device = device_is_stopped_ && outcome.error && outcome.error->code == Code::kUnavailable;
+      if (ended_with_device) outcome.error = cancelled_error();
+    }
     queue_.finished();  // before done(): who is told so may submit the next at once
     job.done(std::move(job.tasks), std::move(outcomes));
   }

@@ -3,6 +3,7 @@
 // called from there.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -35,8 +36,8 @@ class LaneThreads {
 
   [[nodiscard]] bool try_submit(DecodeJob&& job) { return queue_.try_push(std::move(job)); }
 
-  // Queued jobs come back as cancelled. Lanes get what is under way back in a moment, or the device is not waited for:
-  // `stop_device` must make whatever they wait for end. Idempotent.
+  // Queued jobs come back as cancelled. Lanes have five seconds for what is under way; then `stop_device` has to end
+  // whatever they wait for, and what they lose by that comes back as cancelled, too. Idempotent.
   void shutdown(const std::function<void()>& stop_device);
 
  private:
@@ -48,6 +49,7 @@ class LaneThreads {
   std::once_flag shut_down_;
   Mutex mutex_;
   Condition ended_;
+  std::atomic<bool> device_is_stopped_ = false;
   std::uint32_t running_ MILLRACE_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -100,7 +100,7 @@ bool OwnedDevice::closed() const {
 
 void OwnedDevice::lost(const std::shared_ptr<OwnerProcess>& process, const std::string& why) {
   MutexLock telling(telling_);
-  if (current() != process) return;
+  if (closed() || current() != process) return;
   const std::string how = process->is_gone() ? process->how_it_ended() : "";
   process->end();
   health_.lost(how.empty() ? why : why + ", " + how);

@@ -49,7 +49,8 @@ class OwnedDevice {
   // nullptr: it is lost.
   std::shared_ptr<OwnerProcess> current() const MILLRACE_EXCLUDES(mutex_);
 
-  // `process` is of no more use. When this returns, the listener has been told. Nothing if it is not the current one.
+  // `process` is of no more use. When this returns, the listener has been told. Nothing if it is not the current one, or
+  // after stop().
   void lost(const std::shared_ptr<OwnerProcess>& process, const std::string& why) MILLRACE_EXCLUDES(mutex_)
       MILLRACE_EXCLUDES(telling_);
 
