@@ -9,8 +9,9 @@ jobs_for_this_machine() {  # one a core, but no more than memory allows at 1.5 G
   echo $((cores < memory ? cores : memory))
 }
 
-# MiB: what tests of the largest sessions need of /dev/shm, and what a /dev/shm of their own has: half of the memory, as on every host.
-shared_for_tests() { awk '/^MemTotal:/ { half = int($2 / 2048); print (half < 8192 ? half : 8192), half }' /proc/meminfo; }
+# MiB: what tests need free in /dev/shm, and what a /dev/shm of their own has: half of the memory, as on every host. A quarter of that may be in
+# use by others before root's rights are asked for.
+shared_for_tests() { awk '/^MemTotal:/ { half = int($2 / 2048); most = int(half * 3 / 4); print (most < 8192 ? most : 8192), half }' /proc/meminfo; }
 
 # Tests wait for each other's processes and for the disk more than they compute. Each may have 192 MiB of /dev/shm.
 jobs_for_tests() {
