@@ -67,7 +67,7 @@ def test_a_name_that_the_documents_mention_is_there(first: str) -> None:
     if missing:
         pytest.skip(f"{', '.join(missing)}: not installed, which millrace.{first} needs")
 
-    with python(FIND, *sorted(set(NAMES[first]))) as process:
+    with python("import os; os.environ['KERAS_BACKEND'] = 'torch'\n" + FIND, *sorted(set(NAMES[first]))) as process:
         _, errors = process.communicate()
 
     assert process.returncode == 0, errors
