@@ -1,14 +1,12 @@
 #include "daemon/fetch/fetcher.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "daemon/fetch/crew.h"
 #include "daemon/fetch/input_ring.h"
 #include "daemon/fetch/listing_threads.h"
 #include "daemon/fetch/sample_reader.h"
@@ -64,22 +62,22 @@ class FileFetcher : public Fetcher {
         tasks_(options.queue),
         lists_(*roots_) {
     const std::uint32_t threads = std::max(options.threads, 1U);
-    const std::size_t spare = SpareDescriptors::share(threads);
-    for (std::uint32_t i = 0; i < threads; ++i)
-      start("mr-fetch-" + std::to_string(i), [this, held = SpareDescriptors(spare)]() mutable { fetch_tasks(held); });
+    spare_ = SpareDescriptors::share(threads);
+    crew_.begin(threads);
   }
 
   ~FileFetcher() override {
     stopping_.store(true, std::memory_order_relaxed);
     tasks_.close();
-    for (std::thread& thread : threads_) thread.join();
+    crew_.join();
   }
 
   bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
+  void relieve() override { crew_.relieve(); }
   std::optional<std::vector<Fetched>> fetch_at_once(const FetchTask& task) override {
     if (!is_at_hand(task)) return std::nullopt;
     SpareDescriptors none(0);
-    return fetch(task, none);
+    return fetch(task, none, [] {});
   }
   bool try_list(ListTask&& task) override { return lists_.try_list(std::move(task)); }
   std::vector<std::string> missing_roots() const override { return roots_->missing(); }
@@ -90,12 +88,6 @@ class FileFetcher : public Fetcher {
   void use_roots(RootFolders roots) override { roots_->use(std::move(roots)); }
 
  private:
-  template <class Run>
-  void start(const std::string& name, Run run) {
-    threads_.emplace_back(std::move(run));
-    pthread_setname_np(threads_.back().native_handle(), name.c_str());
-  }
-
   bool stopped(const std::shared_ptr<const StopFlag>& stop) const {
     return stopping_.load(std::memory_order_relaxed) || (stop && stop->stopped());
   }
@@ -109,21 +101,26 @@ class FileFetcher : public Fetcher {
     return tasks_.pop();
   }
 
-  void fetch_tasks(SpareDescriptors& spare) {
+  void fetch_tasks(Crew::Member& member) {
+    SpareDescriptors spare(spare_);
     while (std::optional<FetchTask> task = next_task()) {
       spare.fill();
-      std::vector<Fetched> fetched = fetch(*task, spare);
+      std::vector<Fetched> fetched = fetch(*task, spare, [&] { member.gets_on(); });
+      const bool was_relieved = !member.is_wanted();
       task->done(std::move(fetched));
+      if (was_relieved) return;
     }
   }
 
-  // Opening ahead is charged, but is no part of kFetchTurn: what is open is read.
-  std::vector<Fetched> fetch(const FetchTask& task, SpareDescriptors& spare) {
+  // Opening ahead is charged, but is no part of kFetchTurn: what is open is read. `get_on`: called before each item.
+  template <class GetOn>
+  std::vector<Fetched> fetch(const FetchTask& task, SpareDescriptors& spare, GetOn get_on) {
     std::vector<Fetched> fetched;
     fetched.reserve(task.items.size());
     Bytes read{0};  // good or bad
     std::chrono::nanoseconds took{0};
     std::chrono::nanoseconds each_opened{0};
+    get_on();
     std::vector<std::optional<OpenedAhead>> ahead = open_ahead(task, each_opened);
     ahead.resize(task.items.size());
     for (std::size_t i = 0; i < task.items.size(); ++i) {
@@ -133,6 +130,7 @@ class FileFetcher : public Fetcher {
       } else if ((read.count > 0 && read >= task.room) || took >= kFetchTurn) {
         fetched.push_back(not_begun(item));
       } else {
+        get_on();
         fetched.push_back(fetch_one(item, std::exchange(ahead[i], {}), task, spare, read));
         took += fetched.back().time;
       }
@@ -197,7 +195,8 @@ class FileFetcher : public Fetcher {
   ListingThreads lists_;
   // Writer: the destructor. Reader: the threads, between samples and folders. Publishes nothing but itself.
   std::atomic<bool> stopping_{false};
-  std::vector<std::thread> threads_;
+  std::size_t spare_ = 0;  // descriptors of each thread. Set before the first one
+  Crew crew_{[this](Crew::Member& member) { fetch_tasks(member); }};
 };
 
 }  // namespace
@@ -207,7 +206,7 @@ Result<NewInputRing> Fetcher::make_ring(Bytes size_untrusted, Bytes limit) {
 }
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
-  const std::size_t readers = std::max(options.threads, 1U);
+  const std::size_t readers = std::max(options.threads, 1U) + kMostStandIns;
   MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots,
                                                           .unmapped = options.unmapped,
                                                           .opener = options.opener,

@@ -57,6 +57,10 @@ enum class FetchedBytes : std::uint8_t { kKept, kHeaderOnly };
 // A task that has been at it for so long begins no further item: others may have to wait.
 inline constexpr std::chrono::milliseconds kFetchTurn{50};
 
+// A read that takes longer may never come back; who else reads is not to wait for it.
+inline constexpr std::chrono::milliseconds kStuck{1'000};
+inline constexpr std::size_t kMostStandIns = 8;
+
 struct FetchTask {
   std::vector<FetchItem> items;
   // What `source` points into. Shared: the pipeline may drop a cancelled batch first.
@@ -91,6 +95,11 @@ class Fetcher : public FolderLister, public RingMaker {
 
   // false: the queue is full (a state; try again when a task of yours is done). `task` is then left as it was.
   [[nodiscard]] virtual bool try_fetch(FetchTask&& task) = 0;
+
+  // Looks after reads that do not come back, of a file server that is gone: each thread that has been at one item for
+  // kStuck gets a stand-in, up to kMostStandIns at a time, and leaves once the read is back. To be called now and then
+  // while tasks are out.
+  virtual void relieve() {}
 
   // What the task brings, where all of it is here already, little, and looked at in some ten microseconds: handing it to
   // another thread and back would take longer. Calls nobody. nullopt: try_fetch() it.

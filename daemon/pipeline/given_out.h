@@ -55,6 +55,12 @@ class GivenOut {
   }
 
   template <class Step>
+  void for_each(Step step) {
+    for (std::optional<T>& piece : pieces_) {
+      if (piece) step(*piece);
+    }
+  }
+  template <class Step>
   void for_each(Step step) const {
     for (const std::optional<T>& piece : pieces_) {
       if (piece) step(*piece);

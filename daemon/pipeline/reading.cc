@@ -18,6 +18,7 @@ constexpr std::uint32_t kFetchTasks = 8;
 constexpr std::uint32_t kLargestPortion = 16;
 constexpr std::uint64_t kReadingNs = 20'000;  // a file of a photograph that the page cache has
 
+constexpr std::chrono::milliseconds kBetweenLooks{250};                        // at tasks that do not come back
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
 
 Error host_lacks_for_long(const Error& lacking) {
@@ -86,9 +87,8 @@ Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledge
       counters_(counters),
       options_(options),
       next_(next),
-      batches_(shares) {
-  const boost::asio::steady_timer first(control);  // the context takes what timers need while there are descriptors
-}
+      batches_(shares),
+      look_(control) {}  // the context takes what timers need while there are descriptors
 
 void Reading::begin(const BatchPtr& batch) {
   queue(batch);
@@ -106,7 +106,7 @@ void Reading::put_back(const BatchPtr& batch) {
 }
 
 void Reading::feed() {
-  while (tasks_.size() < kFetchTasks) {
+  while (tasks_.size() - stuck_ < kFetchTasks) {
     time_.take(ControlTime::Stage::kReading,
                [&](UserId user, std::uint64_t nanoseconds) { batches_.charge(user, nanoseconds); });
     const std::optional<BatchPtr> next = take_next();
@@ -162,14 +162,50 @@ bool Reading::overfills(const Batch& batch) const {
   return reads_of(user).might_overfill(Bytes{full ? room / 4 : room}, held, tasks_of(user));
 }
 
-// No more tasks are out of those who read slowly than may be, nor of one user's beside others.
+// No more tasks are out of those who read slowly than may be, nor of one user's beside others. A user has fewer than the
+// fetcher has threads where others might want one, or where a read of his may never come back.
 bool Reading::has_to_wait(const Batch& batch) const {
-  if (!batch.pace().slow()) return false;
   const UserId user = batch.owner().user;
+  const bool beside_others = shares_.has_others(user);
   const std::uint32_t most = std::min(options_.slow_tasks, kFetchTasks - 1);
-  const auto slow = [](const TaskOut& out) { return out.slow; };
-  const auto his = [&](const TaskOut& out) { return out.slow && out.batch.batch()->owner().user == user; };
-  return tasks_.count_if(slow) >= most || (shares_.has_others(user) && tasks_.count_if(his) >= std::max(1U, most / 2));
+  if ((beside_others || stuck_ > 0) && tasks_of(user) >= most) {
+    const auto is_stuck = [&](const TaskOut& out) { return out.stuck && out.batch.batch()->owner().user == user; };
+    if (beside_others || tasks_.count_if(is_stuck) > 0) return true;
+  }
+  if (!batch.pace().slow()) return false;
+  const auto slow = [](const TaskOut& out) { return out.slow && !out.stuck; };
+  const auto his = [&](const TaskOut& out) { return slow(out) && out.batch.batch()->owner().user == user; };
+  return tasks_.count_if(slow) >= most || (beside_others && tasks_.count_if(his) >= std::max(1U, most / 2));
+}
+
+// From the first task that is out until none is.
+void Reading::look_after_tasks() {
+  if (std::exchange(is_looked_after_, true)) return;
+  look_.expires_after(kBetweenLooks);
+  look_.async_wait([this](boost::system::error_code cancelled) {
+    if (cancelled) return;
+    is_looked_after_ = false;
+    if (tasks_.size() == 0) return;
+    look_for_stuck_tasks();
+    look_after_tasks();
+  });
+}
+
+void Reading::look_for_stuck_tasks() {
+  const auto now = std::chrono::steady_clock::now();
+  const std::uint32_t before = stuck_;
+  tasks_.for_each([&](TaskOut& out) {
+    if (out.stuck || now - out.since < kStuck) return;
+    out.stuck = true;
+    ++stuck_;
+    const UserId user = out.batch.batch()->owner().user;
+    stuck_line_.warn(raw(user), "files of user " + std::to_string(raw(user)) +
+                                    " have been read for over a second, and others are read beside them: a file "
+                                    "server may hang");
+  });
+  if (stuck_ == 0) return;
+  fetcher_.relieve();
+  if (stuck_ > before) feed();
 }
 
 // false: the fetcher has no room, and the batch is as it was.
@@ -178,7 +214,7 @@ bool Reading::give(const BatchPtr& batch) {
   MILLRACE_CHECK(!task.items.empty());
   const std::uint64_t expected = task.items.size() * kReadingNs;
   const std::uint64_t charged = reads_of(batch->owner().user).cost.scaled(expected);
-  const bool is_idle = tasks_.size() == 0;
+  const bool is_idle = tasks_.size() == stuck_;
   const std::uint32_t number = tasks_.add({InFlight(batch), expected, batch->pace().slow()});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
@@ -198,6 +234,7 @@ bool Reading::give(const BatchPtr& batch) {
   }
   if (fetcher_.try_fetch(std::move(task))) {
     charge();
+    look_after_tasks();
     return true;
   }
   tasks_.take(number);
@@ -239,6 +276,7 @@ KeptWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) const
 void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
   const BatchPtr batch = [&] {  // its right to call back goes here
     const TaskOut out = tasks_.take(number);
+    stuck_ -= out.stuck ? 1 : 0;
     charge_what_it_took(out, items);
     return out.batch.batch();
   }();

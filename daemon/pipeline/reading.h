@@ -9,11 +9,13 @@
 // is known when it comes back. What the control thread has done for a user meanwhile (control_time.h) is charged with
 // it. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing is read but
 // headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the fetcher's
-// threads, and one user's not more than half of these where others have sessions: they delay nobody else.
+// threads, and one user's not more than half of these where others have sessions: they delay nobody else. What has been
+// out for kStuck may never come back: it counts no more but to its user, and the fetcher gets stand-ins (relieve()).
 // Thread-bound(control).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -71,13 +73,17 @@ class Reading {
     InFlight batch;
     std::uint64_t expected = 0;  // nanoseconds of a thread, of any files
     bool slow = false;           // of a session that reads slowly
-    bool is_here = false;        // the control thread reads it, whose time is charged in any case
-    TurnCharge turn{};           // of this user's files
+    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+    bool stuck = false;    // out for kStuck, when last looked at
+    bool is_here = false;  // the control thread reads it, whose time is charged in any case
+    TurnCharge turn{};     // of this user's files
   };
 
   std::optional<BatchPtr> take_next();
   const UserReads& reads_of(UserId user) const;
   bool has_to_wait(const Batch& batch) const;
+  void look_after_tasks();
+  void look_for_stuck_tasks();
   bool has_room(const Batch& batch) const;
   std::uint32_t tasks_of(UserId user) const;
   bool overfills(const Batch& batch) const;
@@ -106,7 +112,11 @@ class Reading {
   FairQueue<BatchPtr> batches_;  // that have unread samples
   GivenOut<TaskOut> tasks_;
   std::unordered_map<UserId, UserReads> reads_;  // of users that have sessions
+  std::uint32_t stuck_ = 0;                      // of the tasks
+  bool is_looked_after_ = false;                 // the timer runs
+  boost::asio::steady_timer look_;
   SeldomLine pause_line_;
+  SeldomLineByUser stuck_line_;
 };
 
 }  // namespace millrace

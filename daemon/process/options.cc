@@ -38,7 +38,7 @@ DescriptorNeeds descriptor_needs(const Settings& settings) {
   const bool opener =
       !wanted.empty() && (wanted != kOpenerOnceThere || ::access(std::string(kUsualOpener).c_str(), R_OK | W_OK) == 0);
   return {.sessions = settings.limits.session,
-          .fetch_threads = fetch_threads(settings),
+          .fetch_threads = fetch_threads(settings) + static_cast<std::uint32_t>(kMostStandIns),
           .roots = settings.roots.size(),
           .decoders = decoders ? *decoders : 0,  // what is wrong with the lanes is said when they are made
           .opener = opener ? WithOpener::kYes : WithOpener::kNo,

@@ -15,6 +15,7 @@
 #include "tests/support/image_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
+#include "tests/system/host_faults.h"
 
 namespace millrace {
 namespace {
@@ -194,6 +195,52 @@ TEST_CASE("files that are large and no pictures keep nobody else's from being re
   const Process greedy = mill.start("work", sparse, kGreedy);
 
   CHECK(had_meanwhile(steady, greedy, 4) >= 8);
+}
+
+// What a file server does whose machine is gone. Sessions that have read fast before have most threads.
+TEST_CASE("reads that do not come back hold up those alone who read there, and go on once they do", "[system]") {
+  if (skipped_without_root("a file server that two users read from")) return;
+  const TempFolder folder;
+  chmod(folder.path().c_str(), 0755);
+  std::vector<std::string> remote, local;
+  fs::create_directories(folder / "remote");
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    remote.push_back(folder / ("remote/" + std::to_string(i) + ".jpg"));
+    write_file(remote.back(), make_jpeg({.pixels = make_pixels(40, 30, 3, i)}));
+  }
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    local.push_back(folder / (std::to_string(i) + ".jpg"));
+    write_file(local.back(), make_jpeg({.pixels = make_pixels(40, 30, 3, i)}));
+  }
+  HostFaults faults(folder / "faults");
+  chmod((folder / "faults").c_str(), 0666);
+  const Daemon daemon{{.roots = {folder.path()},
+                       .cache = "memory = 0\n",
+                       .log_level = "warning",
+                       .for_all_users = true,
+                       .env = {faults.env()},
+                       .program = bad_host_program()}};
+  const Process one = daemon.client("work", remote, kGreedy), other = daemon.client("work", remote, kGreedy + 1);
+  wait_until_done(one, 4);
+  wait_until_done(other, 4);
+
+  faults.reads_hang("/remote/");
+  const Process steady = daemon.client("work", local, kSteady);
+  wait_until_done(steady, 50);
+  const Process late = daemon.client("work", local, kSteady + 10);
+  wait_until_done(late, 20);
+  const std::uint64_t had = done(one), other_had = done(other);
+  wait_until_done(steady, done(steady) + 20);
+
+  CHECK(done(one) == had);
+  CHECK(done(other) == other_had);
+  CHECK(daemon.errors().find("files of user " + std::to_string(kGreedy)) != std::string::npos);
+  faults.reads_hang("");
+  wait_until_done(one, had + 8);
+  wait_until_done(other, other_had + 8);
+  faults.reads_hang("/remote/");  // the threads that had to wait are there again
+  wait_until_done(steady, done(steady) + 50);
+  faults.reads_hang("");
 }
 
 TEST_CASE("a packed batch of many missing files lets other packed ones pass", "[system]") {

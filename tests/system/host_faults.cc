@@ -53,6 +53,8 @@ extern "C" ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
     }
     const std::uint32_t slow = faults->slow_milliseconds.load(std::memory_order_acquire);
     if (slow > 0 && is_of(fd, faults->slow)) std::this_thread::sleep_for(std::chrono::milliseconds(slow));
+    while (faults->hanging.load(std::memory_order_acquire) != 0 && is_of(fd, faults->hangs))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return next(fd, buffer, size, offset);
 }

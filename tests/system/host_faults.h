@@ -1,4 +1,5 @@
-// What goes wrong at the host of a daemon under test: files whose reading fails, or takes long, and a clock that jumps.
+// What goes wrong at the host of a daemon under test: files whose reading fails, takes long or does not end, and a clock
+// that jumps.
 // The daemon is `millraced_on_a_bad_host` (host_faults.cc): millraced, with calls of the kernel that look here first.
 //
 //   HostFaults faults(folder / "faults");
@@ -33,6 +34,8 @@ struct HostFaultPage {
   Pattern fails;
   std::atomic<std::uint32_t> slow_milliseconds;  // each read of `slow` takes so long. Published after the pattern
   Pattern slow;
+  std::atomic<std::uint32_t> hanging;  // reads of `hangs` do not come back until this is 0. Published after the pattern
+  Pattern hangs;
   std::atomic<std::int64_t> clock_seconds;  // that the time of day is ahead
   std::atomic<std::uint64_t> reads_failed;  // written by the daemon
 };
@@ -65,6 +68,13 @@ class HostFaults {
     page_->slow_milliseconds.store(0);
     write(page_->slow, part);
     page_->slow_milliseconds.store(milliseconds, std::memory_order_release);
+  }
+  // Of files whose path has `part` in it, from now on; "" lets those come back that hang.
+  void reads_hang(std::string_view part) {
+    page_->hanging.store(0, std::memory_order_release);
+    if (part.empty()) return;
+    write(page_->hangs, part);
+    page_->hanging.store(1, std::memory_order_release);
   }
   void clock_is_ahead(std::int64_t seconds) { page_->clock_seconds.store(seconds); }
   std::uint64_t reads_failed() const { return page_->reads_failed.load(); }

@@ -1,0 +1,69 @@
+// The threads that read samples. One that has been at the same item for kStuck (fetcher.h) may never come back; a
+// stand-in does its work meanwhile, and the thread ends once its read is back:
+//
+//   reads ──kStuck──▶ relieved: a stand-in is started ──read comes back──▶ ends; the stand-in stays in its place
+//
+// So as many threads get on as the settings say. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <thread>
+
+#include "daemon/observe/bounded_log.h"
+#include "proto/base/mutex.h"
+
+namespace millrace {
+
+class Crew {
+ public:
+  class Member {
+   public:
+    // Called on its thread: it begins with an item.
+    void gets_on() { since_.store(now(), std::memory_order_relaxed); }
+    // The same, once a task is done: it waits for the next. false: another thread has its place, and it is to end.
+    bool is_wanted() {
+      since_.store(kIdle, std::memory_order_relaxed);
+      return state_.load() == State::kWanted;
+    }
+
+   private:
+    friend class Crew;
+    enum class State : std::uint8_t { kWanted, kRelieved, kEnded };
+    static constexpr std::int64_t kIdle = 0;
+
+    static std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+    bool is_stuck() const;
+
+    std::atomic<std::int64_t> since_{kIdle};  // it began with its item, on the steady clock
+    std::atomic<State> state_{State::kWanted};
+    std::thread thread_;
+  };
+  using Work = std::function<void(Member&)>;  // returns when there is nothing to do any more, or it is not wanted
+
+  explicit Crew(Work work) : work_(std::move(work)) {}
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  // REQUIRES: join() was called.
+  ~Crew() = default;
+
+  void begin(std::uint32_t members) MILLRACE_EXCLUDES(mutex_);
+  // See Fetcher::relieve().
+  void relieve() MILLRACE_EXCLUDES(mutex_);
+  // Waits for all; `work` has to return. No relieve() after it, nor at the same time.
+  void join() MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  Member& start() MILLRACE_REQUIRES(mutex_);
+
+  const Work work_;
+  Mutex mutex_;
+  std::uint32_t started_ MILLRACE_GUARDED_BY(mutex_) = 0;
+  std::list<Member> members_ MILLRACE_GUARDED_BY(mutex_);  // those that ended as well, until the next look
+  SeldomLine no_thread_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace
