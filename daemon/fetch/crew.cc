@@ -1,12 +1,11 @@
 #include "daemon/fetch/crew.h"
 
-#include <pthread.h>
-
 #include <iterator>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include "daemon/fetch/fetcher.h"
+#include "proto/base/start_thread.h"
 
 namespace millrace {
 
@@ -16,24 +15,27 @@ bool Crew::Member::is_stuck() const {
   return state_.load() == State::kWanted && since != kIdle && now() - since >= kPatience;
 }
 
-void Crew::begin(std::uint32_t members) {
+Result<void> Crew::begin(std::uint32_t members) {
   MutexLock lock(mutex_);
-  for (std::uint32_t i = 0; i < members; ++i) start();
+  for (std::uint32_t i = 0; i < members; ++i) {
+    MILLRACE_TRY_VOID(start());
+  }
+  return {};
 }
 
-Crew::Member& Crew::start() {
+Result<Crew::Member*> Crew::start() {
   Member& member = members_.emplace_back();
-  try {
-    member.thread_ = std::thread([this, &member] {
-      work_(member);
-      member.state_.store(Member::State::kEnded);
-    });
-  } catch (const std::system_error&) {
+  Result<std::thread> thread =
+      start_thread(("mr-fetch-" + std::to_string(started_++ % 1'000)).c_str(), [&member, work = work_of_one_()] {
+        work(member);
+        member.state_.store(Member::State::kEnded);
+      });
+  if (!thread) {
     members_.pop_back();
-    throw;
+    return std::move(thread).error();
   }
-  pthread_setname_np(member.thread_.native_handle(), ("mr-fetch-" + std::to_string(started_++)).c_str());
-  return member;
+  member.thread_ = *std::move(thread);
+  return &member;
 }
 
 void Crew::relieve() {
@@ -48,16 +50,13 @@ void Crew::relieve() {
   for (Member& member : members_) {
     if (!member.is_stuck()) continue;
     if (relieved++ >= kMostStandIns) return;
-    try {
-      Member& stand_in = start();
-      auto was = Member::State::kWanted;
-      // It may have ended its task at this moment: then the stand-in is one too many.
-      if (!member.state_.compare_exchange_strong(was, Member::State::kRelieved))
-        stand_in.state_.store(Member::State::kRelieved);
-    } catch (const std::system_error& error) {
-      return no_thread_.warn(std::string("a read does not come back, and no thread can be had in its place: ") +
-                             error.what());
-    }
+    const Result<Member*> stand_in = start();
+    if (!stand_in)
+      return no_thread_.warn("nothing stands in for a read that does not come back: " + stand_in.error().message);
+    auto was = Member::State::kWanted;
+    // It may have ended its task at this moment: then the stand-in is one too many.
+    if (!member.state_.compare_exchange_strong(was, Member::State::kRelieved))
+      (*stand_in)->state_.store(Member::State::kRelieved);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "daemon/observe/bounded_log.h"
 #include "proto/base/mutex.h"
+#include "proto/base/result.h"
 
 namespace millrace {
 
@@ -44,22 +45,24 @@ class Crew {
   };
   using Work = std::function<void(Member&)>;  // returns when there is nothing to do any more, or it is not wanted
 
-  explicit Crew(Work work) : work_(std::move(work)) {}
+  // `work_of_one`: called for each thread before it is started, by who starts it.
+  explicit Crew(std::function<Work()> work_of_one) : work_of_one_(std::move(work_of_one)) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
   // REQUIRES: join() was called.
   ~Crew() = default;
 
-  void begin(std::uint32_t members) MILLRACE_EXCLUDES(mutex_);
+  // kUnavailable: no thread can be had; join() is to be called all the same.
+  Result<void> begin(std::uint32_t members) MILLRACE_EXCLUDES(mutex_);
   // See Fetcher::relieve().
   void relieve() MILLRACE_EXCLUDES(mutex_);
   // Waits for all; `work` has to return. No relieve() after it, nor at the same time.
   void join() MILLRACE_EXCLUDES(mutex_);
 
  private:
-  Member& start() MILLRACE_REQUIRES(mutex_);
+  Result<Member*> start() MILLRACE_REQUIRES(mutex_);
 
-  const Work work_;
+  const std::function<Work()> work_of_one_;
   Mutex mutex_;
   std::uint32_t started_ MILLRACE_GUARDED_BY(mutex_) = 0;
   std::list<Member> members_ MILLRACE_GUARDED_BY(mutex_);  // those that ended as well, until the next look

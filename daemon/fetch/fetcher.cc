@@ -48,6 +48,10 @@ bool is_at_hand(const FetchTask& task) {
   return task.items.size() <= kMostAtOnce && all <= kMostBytesAtOnce;
 }
 
+std::uint32_t threads_of(const Fetcher::Options& options) {
+  return std::max(options.threads, 1U);
+}
+
 bool host_lacks(const Fetched& fetched) {
   return !fetched.image && fetched.image.error().code == Code::kUnavailable;
 }
@@ -61,10 +65,11 @@ class FileFetcher : public Fetcher {
         counters_(counters),
         tasks_(options.queue),
         lists_(*roots_) {
-    const std::uint32_t threads = std::max(options.threads, 1U);
-    spare_ = SpareDescriptors::share(threads);
-    crew_.begin(threads);
+    spare_ = SpareDescriptors::share(threads_of(options));
   }
+
+  // Once, before anything else.
+  Result<void> begin(std::uint32_t threads) { return crew_.begin(threads); }
 
   ~FileFetcher() override {
     stopping_.store(true, std::memory_order_relaxed);
@@ -101,8 +106,7 @@ class FileFetcher : public Fetcher {
     return tasks_.pop();
   }
 
-  void fetch_tasks(Crew::Member& member) {
-    SpareDescriptors spare(spare_);
+  void fetch_tasks(Crew::Member& member, SpareDescriptors& spare) {
     while (std::optional<FetchTask> task = next_task()) {
       spare.fill();
       std::vector<Fetched> fetched = fetch(*task, spare, [&] { member.gets_on(); });
@@ -195,8 +199,11 @@ class FileFetcher : public Fetcher {
   ListingThreads lists_;
   // Writer: the destructor. Reader: the threads, between samples and folders. Publishes nothing but itself.
   std::atomic<bool> stopping_{false};
-  std::size_t spare_ = 0;  // descriptors of each thread. Set before the first one
-  Crew crew_{[this](Crew::Member& member) { fetch_tasks(member); }};
+  std::size_t spare_ = 0;  // descriptors of each thread. Set before the first one begins
+  Crew crew_{[this] {
+    auto spare = std::make_shared<SpareDescriptors>(spare_);
+    return [this, spare](Crew::Member& member) { fetch_tasks(member, *spare); };
+  }};
 };
 
 }  // namespace
@@ -206,14 +213,16 @@ Result<NewInputRing> Fetcher::make_ring(Bytes size_untrusted, Bytes limit) {
 }
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
-  const std::size_t readers = std::max(options.threads, 1U) + kMostStandIns;
+  const std::size_t readers = threads_of(options) + kMostStandIns;
   MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots,
                                                           .unmapped = options.unmapped,
                                                           .opener = options.opener,
                                                           .opens_for_root = options.opens_for_root,
                                                           .threads = readers + ListingThreads::kForRoot,
                                                           .all_threads = readers + ListingThreads::kMost + 1}));
-  return std::unique_ptr<Fetcher>(std::make_unique<FileFetcher>(std::move(roots), options, counters));
+  auto fetcher = std::make_unique<FileFetcher>(std::move(roots), options, counters);
+  MILLRACE_TRY_VOID(fetcher->begin(threads_of(options)));
+  return std::unique_ptr<Fetcher>(std::move(fetcher));
 }
 
 }  // namespace millrace

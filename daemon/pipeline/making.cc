@@ -4,10 +4,12 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "daemon/observe/log.h"
 #include "daemon/pipeline/deadline.h"
+#include "proto/base/start_thread.h"
 
 namespace millrace {
 namespace {
@@ -54,8 +56,17 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
   }
 }
 
+// Side by side: a backend whose device hangs takes seconds, and a host may have many.
 Making::~Making() {
-  for (BackendRun& run : backends_) run.backend->shutdown();
+  std::vector<std::thread> ending;
+  for (BackendRun& run : backends_) {
+    Result<std::thread> thread = start_thread("mr-end", [&backend = *run.backend] { backend.shutdown(); });
+    if (thread)
+      ending.push_back(*std::move(thread));
+    else
+      run.backend->shutdown();
+  }
+  for (std::thread& thread : ending) thread.join();
 }
 
 std::vector<BackendInfo> Making::infos() const {

@@ -1,6 +1,9 @@
-// What a lane makes that nobody wants any more: it is given up, and others have the lane.
+// What a lane makes that nobody wants any more: it is given up, and others have the lane. And the pipeline's own end.
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <condition_variable>
+#include <mutex>
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "tests/integration/pipeline_fixture.h"
@@ -22,7 +25,58 @@ BatchRequest one_sample(std::shared_ptr<const Recipe> recipe) {
   return request;
 }
 
+// Where backends meet whose devices end together. Thread-safe.
+class Meeting {
+ public:
+  explicit Meeting(std::size_t all) : missing_(all) {}
+  // Waits for the others, a minute at most: whether they came.
+  bool come() {
+    std::unique_lock lock(mutex_);
+    if (--missing_ == 0) changed_.notify_all();
+    return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return missing_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t missing_;
+};
+
+// Its device ends once the others' are ending as well.
+class MeetingBackend final : public Backend {
+ public:
+  MeetingBackend(Meeting& meeting, std::atomic<int>& met) : meeting_(meeting), met_(met) {}
+  BackendInfo info() const override { return {.name = "meeting", .device = "meeting"}; }
+  Appetite appetite() const override { return {}; }
+  Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
+  void listen(HealthListener) override {}
+  [[nodiscard]] bool try_submit(DecodeJob&&) override { return false; }
+  void shutdown() override { met_ += meeting_.come() ? 1 : 0; }
+
+ private:
+  Meeting& meeting_;
+  std::atomic<int>& met_;
+};
+
 }  // namespace
+
+TEST_CASE("backends are shut down side by side, so that devices that hang do not wait for each other",
+          "[pipeline][integration]") {
+  constexpr std::size_t kDevices = 3;
+  Meeting meeting(kDevices);
+  std::atomic<int> met = 0;
+  boost::asio::io_context control;
+  Counters counters;
+  const Ledger ledger(budgets_of(SessionLimits{}, {}));
+  const std::unique_ptr<Fetcher> fetcher = *Fetcher::create({.threads = 1}, counters);
+  std::vector<Pipeline::NamedBackend> backends;
+  for (std::size_t i = 0; i < kDevices; ++i)
+    backends.push_back({"meeting:" + std::to_string(i), std::make_unique<MeetingBackend>(meeting, met)});
+
+  { const Pipeline pipeline(control, *fetcher, std::move(backends), ledger, counters, {}); }
+
+  REQUIRE(met == kDevices);
+}
 
 TEST_CASE("the sample that a lane is at is given up when its batch is cancelled or its session closes",
           "[pipeline][integration]") {

@@ -224,7 +224,7 @@ TEST_CASE("a client for whose connection there is no room is told so in the daem
 TEST_CASE("a daemon with too few descriptors for its settings says so and does not start", "[system]") {
   CHECK_THROWS_WITH(Daemon({.descriptors = 16}),
                     Catch::Contains("the daemon may have 16 descriptors") && Catch::Contains("LimitNOFILE="));
-  CHECK_NOTHROW(Daemon({.limits = "sessions = 4\nconnections = 10\n", .descriptors = 270}).connect());
+  CHECK_NOTHROW(Daemon({.limits = "sessions = 4\nconnections = 10\n", .descriptors = 400}).connect());
 }
 
 TEST_CASE(
