@@ -39,6 +39,7 @@ constexpr const char* kCacheFooter =
     "coefficients as files instead.\n\n"
     "Examples:\n"
     "  millrace cache warm /data/train        read and pack it once, so that the first epoch is a fast one\n"
+    "  millrace cache warm /data/train --json | jq .not_packed      how many have no packed form, by the reason\n"
     "  millrace cache stat\n"
     "  millrace cache stat --json | jq .kinds.packed.bytes";
 
@@ -127,6 +128,7 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
   pass.title = "packing";
   MILLRACE_TRY(const PassOutcome second, pass_over(client, pass));
   warmed.pass.elapsed += second.elapsed;
+  if (!interrupted()) warmed.pass.unpacked = second.unpacked;  // which knows better
   MILLRACE_TRY(warmed.after, once_settled(client));
   return warmed;
 }
@@ -147,6 +149,8 @@ int warm(CacheOptions& options) {
     json.begin_object().member("images", warmed->pass.images).member("bad", warmed->pass.bad);
     json.member("seconds", warmed->pass.elapsed.count()).member("first_touches", made.first);
     json.member("new_packed", made.kinds[kPackedKind].made).member("packed_before", warmed->packed_before);
+    warmed->pass.unpacked.add_to(json);
+    json.member("packed_evicted", made.kinds[kPackedKind].evicted);
     add_kinds(warmed->after, json);
     std::printf("%s\n", json.end_object().text().c_str());
   } else {
@@ -154,6 +158,10 @@ int warm(CacheOptions& options) {
                 grouped(warmed->pass.images).c_str(), warmed->pass.elapsed.count(), grouped(warmed->pass.bad).c_str(),
                 count_text(made.kinds[kPackedKind].made).c_str(), count_text(warmed->packed_before).c_str(),
                 made.making());
+    std::fputs(warmed->pass.unpacked.text().c_str(), stdout);
+    if (made.kinds[kPackedKind].evicted > 0)
+      std::printf("%s packed ones were let go of memory for others meanwhile\n",
+                  count_text(made.kinds[kPackedKind].evicted).c_str());
     std::printf("of all datasets: %s packed images in memory (%s), %s on disk (%s)\n",
                 count_text(packed.entries).c_str(), bytes_text(packed.bytes).c_str(),
                 count_text(packed.disk_entries).c_str(), bytes_text(packed.disk_bytes).c_str());
@@ -178,7 +186,9 @@ void add_cache(Command app, Chosen& chosen) {
 
   auto warming = std::make_shared<CacheOptions>();
   const Command warm_command = command.subcommand(
-      "warm", "Go through a folder, so that the daemon has packed what it can before somebody needs it.");
+      "warm",
+      "Go through a folder, so that the daemon has packed what it can before somebody needs it; what is not packed "
+      "is counted by the reason.");
   warm_command.option("dataset", warming->dataset, "the folder").required().check(not_empty());
   add_extension_option(warm_command, warming->extensions);
   warm_command.flag("--json", warming->json, "print one JSON object at the end");

@@ -55,6 +55,7 @@ CacheCounts cache_counts(const Statistics& statistics) {
                        .misses = value("millrace_cache_misses_total"),
                        .rejected = value("millrace_cache_rejected_total"),
                        .made = value("millrace_cache_made_total"),
+                       .evicted = value("millrace_cache_evictions_total"),
                        .saved = value("millrace_cache_saved_seconds_total"),
                        .making = value("millrace_cache_making_seconds_total"),
                        .entries = value("millrace_cache_entries"),
@@ -73,6 +74,7 @@ CacheCounts since(const CacheCounts& before, CacheCounts now) {
     now.kinds[i].misses -= before.kinds[i].misses;
     now.kinds[i].rejected -= before.kinds[i].rejected;
     now.kinds[i].made -= before.kinds[i].made;
+    now.kinds[i].evicted -= before.kinds[i].evicted;
     now.kinds[i].saved -= before.kinds[i].saved;
     now.kinds[i].making -= before.kinds[i].making;
   }

@@ -15,7 +15,7 @@ inline constexpr std::array<std::string_view, 3> kCacheKinds{"index", "packed", 
 
 struct CacheKind {
   double hits = 0, misses = 0, rejected = 0;  // counters: images
-  double made = 0;                            // counter: forms made to be kept
+  double made = 0, evicted = 0;               // counters: forms made to be kept; let go of memory for others
   double saved = 0, making = 0;               // counters: seconds of lanes
   double entries = 0, bytes = 0;              // in memory
   double disk_entries = 0, disk_bytes = 0;    // in the state directory

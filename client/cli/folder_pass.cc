@@ -22,7 +22,9 @@ Result<void> go_through(Epoch& epoch, std::uint64_t total, const FolderPass& pas
     if (!batch) return batch.error();
     if (!*batch) break;
     if ((*batch)->failure) return *(*batch)->failure;
-    outcome.images += (*batch)->tensor.samples();
+    const TensorView& tensor = (*batch)->tensor;
+    outcome.images += tensor.samples();
+    for (std::size_t i = 0; i < tensor.samples(); ++i) outcome.unpacked.add(tensor.sample(i).unpacked);
     outcome.bad += (*batch)->bad;
     deadline = Clock::now() + kPatience;
     progress.update({.title = pass.title,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/cli/connection.h"
+#include "client/cli/unpacked.h"
 #include "millrace/client.h"
 
 namespace millrace::cli {
@@ -24,6 +25,7 @@ struct FolderPass {
 
 struct PassOutcome {
   std::uint64_t images = 0, bad = 0;
+  UnpackedCounts unpacked;  // of the images
   std::chrono::duration<double> elapsed{};
 };
 

@@ -14,7 +14,7 @@ foreach(header ${public_headers})
   get_filename_component(name ${header} NAME)
   millrace_stage_header(${header} ${staged}/${name})
 endforeach()
-foreach(name batch_choices bytes error recipe result skipped_files steps)
+foreach(name batch_choices bytes error recipe result skipped_files steps why_unpacked)
   millrace_stage_header(${PROJECT_SOURCE_DIR}/proto/base/${name}.h ${staged}/base/${name}.h)
 endforeach()
 

@@ -157,6 +157,7 @@ SampleInfo TensorView::sample(std::size_t index) const {
           .window_left = record.window_left,
           .window_top = record.window_top,
           .backend = std::string(record.backend, ::strnlen(record.backend, sizeof record.backend)),
+          .unpacked = static_cast<WhyUnpacked>(record.unpacked),
           .fetch = std::chrono::microseconds(record.fetch_us),
           .queue = std::chrono::microseconds(record.queue_us),
           .decode = std::chrono::microseconds(record.decode_us),

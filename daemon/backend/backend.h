@@ -30,6 +30,7 @@
 #include "proto/base/error.h"
 #include "proto/base/recipe.h"
 #include "proto/base/result.h"
+#include "proto/base/why_unpacked.h"
 
 namespace millrace {
 
@@ -56,6 +57,7 @@ struct SampleOutcome {
   // The job had had its turn (DecodeJob::turn), or the device is set up for others by now: nothing else is said, and it
   // comes again, can_make() first.
   bool not_begun = false;
+  WhyUnpacked unpacked{};  // why no packed form of the file is kept; a backend that keeps none says nothing
   std::chrono::nanoseconds queued{0};
   std::chrono::nanoseconds decode{0};     // of the lane, all but `transform`
   std::chrono::nanoseconds transform{0};  // resampling and storing; estimated where they take turns with decoding

@@ -99,8 +99,8 @@ std::optional<KeptEntry> DiskTier::find(const CacheKey& key, KeptKind kind) {
       .bytes = *std::move(read), .info = placed->facts.info, .contents = placed->facts.contents, .settled = true};
 }
 
-void DiskTier::write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts) {
-  enqueue({key, kind, std::move(bytes), facts});
+bool DiskTier::write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts) {
+  return enqueue({key, kind, std::move(bytes), facts});
 }
 
 // One that waits to be written goes, too, when the order comes up.
@@ -134,17 +134,18 @@ Result<CacheVerified> DiskTier::verify(const CacheOrders::Progress& progress) {
   return CacheVerified{.entries = verified.entries, .wrong = verified.wrong};
 }
 
-void DiskTier::enqueue(Change change) {
+bool DiskTier::enqueue(Change change) {
   const std::uint64_t bytes = change.bytes == nullptr ? 0 : change.bytes->size();
   const KeptKind kind = change.kind;
   const MutexLock lock(mutex_);
-  if (!wants_store_ || pending_.size() >= kMostPending || pending_bytes_ + bytes > kMostBytesPending) return;
-  if (std::chrono::steady_clock::now() < rests_until_) return;
+  if (!wants_store_ || pending_.size() >= kMostPending || pending_bytes_ + bytes > kMostBytesPending) return false;
+  if (std::chrono::steady_clock::now() < rests_until_) return false;
   pending_.push_back(std::move(change));
   pending_bytes_ += bytes;
   counts_.pending(kind, 1);
   const bool many = pending_bytes_ >= kManyBytesPending && pending_bytes_ - bytes < kManyBytesPending;
   if (many || pending_.size() == kManyPending) wake_.notify_all();
+  return true;
 }
 
 void DiskTier::drop_pending() {

@@ -54,7 +54,8 @@ class DiskTier {
   // Reads it. nullopt: it is not there, or cannot be read just now. A picture is a settled one.
   std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind);
   // REQUIRES: the key is of a file's identity; a picture is settled.
-  void write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts);
+  // Whether it waits to be written now.
+  bool write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts);
   void forget(const CacheKey& key, KeptKind kind);
 
   struct Dropped {
@@ -75,7 +76,7 @@ class DiskTier {
     StoredFacts facts;
   };
 
-  void enqueue(Change change);
+  bool enqueue(Change change);
   void drop_pending() MILLRACE_REQUIRES(mutex_);
   void run_writer();
   void open_store();

@@ -73,14 +73,17 @@ std::optional<KeptEntry> ImageCache::find_on_disk(const CacheKey& key, KeptKind 
   return entry;
 }
 
-void ImageCache::store(const CacheKey& key, KeptKind kind, KeptEntry entry, const std::optional<StoredFacts>& of_file) {
+bool ImageCache::store(const CacheKey& key, KeptKind kind, KeptEntry entry, const std::optional<StoredFacts>& of_file) {
+  bool on_disk = false;
   if (of_file && (kind == KeptKind::kIndex || entry.settled)) {
     StoredFacts facts = *of_file;
     facts.info = entry.info;
     facts.contents = entry.contents;
-    disk_.write(key, kind, entry.bytes, facts);
+    on_disk = disk_.write(key, kind, entry.bytes, facts);
   }
-  counts_.changed(memory_.put(key, kind, std::move(entry)));
+  const MemoryTier::Change change = memory_.put(key, kind, std::move(entry));
+  counts_.changed(change);
+  return change.kept || on_disk;
 }
 
 void ImageCache::forget(const CacheKey& key, KeptKind kind) {
@@ -126,17 +129,26 @@ bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, KeptKind k
 }
 
 // Where there is room, what is touched again is kept; where there is none, what the policy finds worth the others' place.
-Advice ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes) {
+Advised ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes) {
   const KeptWish& wish = image.wish;
   if (keeps(KeptKind::kTensor, wish) && touched_.seen(tensor_key_of(key, wish.tensor_of)) &&
       pays(image, key, KeptKind::kTensor, tensor_bytes))
-    return Advice::kTensor;
-  if (image.kept || !keeps(KeptKind::kPacked, wish) || image.info.format != ImageFormat::kJpeg) return Advice::kNothing;
-  if (unpackable_.has(key)) return Advice::kNothing;
+    return {Advice::kTensor};
+  if (image.kept || wish.most < CacheUse::kPacked) return {};
+  if (const WhyUnpacked why = unpackable(image.info.format, key); why != WhyUnpacked::kNotSaid)
+    return {Advice::kNothing, why};
   const bool again = touched_.seen(key) || find(key, KeptKind::kIndex, wish.member);
   const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + KeptBlock::kPadding;
-  if (!pays(image, key, KeptKind::kPacked, about)) return Advice::kNothing;
-  return again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack;
+  if (!pays(image, key, KeptKind::kPacked, about)) return {Advice::kNothing, WhyUnpacked::kNoRoom};
+  return {again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack};
+}
+
+// Whatever room there is.
+WhyUnpacked ImageCache::unpackable(ImageFormat format, const CacheKey& key) const {
+  if (format == ImageFormat::kPacked) return WhyUnpacked::kIsPacked;
+  if (format != ImageFormat::kJpeg) return WhyUnpacked::kNotJpeg;
+  if (!options_.packed) return WhyUnpacked::kSwitchedOff;
+  return unpackable_.has(key) ? WhyUnpacked::kNoForm : WhyUnpacked::kNotSaid;
 }
 
 std::optional<StoredFacts> file_facts(const EncodedImage& image, KeptKind kind) {

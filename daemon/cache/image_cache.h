@@ -67,7 +67,8 @@ class ImageCache final : public KeptLookup, public CacheOrders {
   void asked(const CacheKey& key, const DatasetMember& member) { memory_.asked(key, member); }
   // `of_file`: what to write to disk beside what the entry has. nullopt: the key is not of a file's identity, and the
   // entry never leaves memory; nor does a picture that is not settled.
-  void store(const CacheKey& key, KeptKind kind, KeptEntry entry,
+  // Whether there is a place for it, in memory or in what is to be written to disk.
+  bool store(const CacheKey& key, KeptKind kind, KeptEntry entry,
              const std::optional<StoredFacts>& of_file = std::nullopt);
   void forget(const CacheKey& key, KeptKind kind);  // it was wrong
 
@@ -78,7 +79,7 @@ class ImageCache final : public KeptLookup, public CacheOrders {
   }
   // What to make of an image of which no tensor is kept, and no packed form unless that is its `kept`. Notes that it was
   // touched. `key`: the file's. `tensor_bytes`: of the tensor; 0: as many as would be let in.
-  Advice advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes = 0);
+  Advised advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes = 0);
   // Whether it would find a place, in memory or on disk, that is no better taken. `bytes`: of the kept form, about.
   bool pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes);
   // It cannot be packed: advise() says so no more, for a while.
@@ -93,6 +94,7 @@ class ImageCache final : public KeptLookup, public CacheOrders {
 
  private:
   bool is_shared(const DatasetMember& member) const;
+  WhyUnpacked unpackable(ImageFormat format, const CacheKey& key) const;
   std::optional<KeptEntry> find_on_disk(const CacheKey& key, KeptKind kind, const DatasetMember& member);
 
   const Options options_;

@@ -7,14 +7,17 @@ namespace millrace {
 void PictureUse::find() {
   const bool packed = cache_.keeps(KeptKind::kPacked, image_.wish),
              tensor = cache_.keeps(KeptKind::kTensor, image_.wish);
-  if (!packed && !tensor) return;
+  if (!packed && !tensor) {
+    if (image_.wish.most >= CacheUse::kPacked) advised_.unpacked = WhyUnpacked::kSwitchedOff;
+    return;
+  }
   key_ = millrace::key_of(image_, cache_.seed());
   if (!image_.kept) cache_.asked(key_, image_.wish.member);
   if (!image_.kept && !(tensor && find(KeptKind::kTensor)) && packed) find(KeptKind::kPacked);
   if (image_.kept && image_.kept->kind == KeptKind::kTensor) return;
   if (tensor) cache_.counts().missed(KeptKind::kTensor);
   if (packed && !image_.kept) cache_.counts().missed(KeptKind::kPacked);
-  advice_ = cache_.advise(image_, key_, tensor_bytes_);
+  advised_ = cache_.advise(image_, key_, tensor_bytes_);
 }
 
 bool PictureUse::find(KeptKind kind) {
@@ -51,7 +54,7 @@ CacheKey PictureUse::key_of(KeptKind kind) const {
   return kind == KeptKind::kTensor ? tensor_key_of(key_, image_.wish.tensor_of) : key_;
 }
 
-void keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture) {
+bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture) {
   const CacheKey place = kind == KeptKind::kTensor ? tensor_key_of(key, image.wish.tensor_of) : key;
   KeptEntry entry{.bytes = std::move(picture),
                   .info = image.info,
@@ -61,7 +64,7 @@ void keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, Kep
                   .savings = savings_of(kind, image.identity ? image.identity->bytes() : image.bytes.size(),
                                         image.kept ? Beside::kPacked : Beside::kIndex)};
   entry.info.orientation = image.orientation_in_file;
-  cache.store(place, kind, std::move(entry), file_facts(image, kind));
+  return cache.store(place, kind, std::move(entry), file_facts(image, kind));
 }
 
 }  // namespace millrace

@@ -30,7 +30,9 @@ class PictureUse {
   void reject();
 
   // What to make beside the sample: of its bytes, where image.kept does not stand in for them, or of its tensor.
-  Advice advice() const { return advice_; }
+  Advice advice() const { return advised_.make; }
+  // Why it is not to be packed, where that was wished for.
+  WhyUnpacked unpacked() const { return advised_.unpacked; }
   const CacheKey& key() const { return key_; }
 
  private:
@@ -43,10 +45,10 @@ class PictureUse {
   const std::size_t tensor_bytes_;
   CacheKey key_;
   std::optional<std::uint64_t> contents_;  // digest of the bytes, once it is asked for
-  Advice advice_ = Advice::kNothing;
+  Advised advised_;
 };
 
-// Keeps a picture that was made of the image's bytes. `key`: the file's.
-void keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture);
+// Keeps a picture that was made of the image's bytes, if there is a place for it. `key`: the file's.
+bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture);
 
 }  // namespace millrace

@@ -9,6 +9,7 @@
 #include "daemon/model/dataset.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
+#include "proto/base/why_unpacked.h"
 
 namespace millrace {
 
@@ -57,6 +58,11 @@ enum class Advice : std::uint8_t {
   kPack,     // the packed form, if no other sample waits
   kPackNow,  // the packed form
   kTensor,   // the tensor itself
+};
+
+struct Advised {
+  Advice make = Advice::kNothing;
+  WhyUnpacked unpacked = WhyUnpacked::kNotSaid;  // where packing was wished for, and is not advised
 };
 
 // What may be kept of an image, and looked for, on behalf of a request.

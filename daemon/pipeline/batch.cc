@@ -293,6 +293,7 @@ void Batch::note_making(std::uint32_t index, const SampleOutcome& outcome) {
   sample.queued += outcome.queued;
   sample.decode += outcome.decode;
   sample.transform += outcome.transform;
+  sample.unpacked = outcome.unpacked;
 }
 
 void Batch::try_elsewhere(std::uint32_t index, Error why) {

@@ -64,6 +64,7 @@ struct SampleRun {
   std::optional<SourceInfo> source;
   SampleGeometry geometry;
   std::chrono::nanoseconds fetch{0}, queued{0}, decode{0}, transform{0};
+  WhyUnpacked unpacked{};  // as the backend says that made it
   Charge encoded;          // while its encoded bytes are held
   bool from_file = false;  // it is read again, for what was kept of it is no use
   // Why it is bad; or what the backend said that gave it back, in case nobody else takes it.

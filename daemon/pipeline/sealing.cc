@@ -48,6 +48,7 @@ void write_record(const Batch& batch, std::uint32_t position, std::span<const st
   record.status = asked.bad() ? static_cast<std::uint16_t>(asked.error->code) : std::uint16_t{0};
   record.flags = static_cast<std::uint8_t>(sample.flags | (geometry.flip ? shm::kFlipped : 0) |
                                            (substituted ? shm::kSubstituted : 0));
+  record.unpacked = static_cast<std::uint8_t>(sample.unpacked);
   record.index = substituted ? position : from;
   if (!sample.bad()) backends[sample.backend].copy(record.backend, sizeof record.backend - 1);
 }

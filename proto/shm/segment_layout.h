@@ -97,14 +97,15 @@ struct SampleRecord {
   std::int32_t
       window_left;          // where the image in the tensor begins in that, before it was flipped; less than 0 where it
   std::int32_t window_top;  // is padded
-  std::uint32_t reserved[3];  // 0
+  std::uint8_t unpacked;    // millrace::WhyUnpacked; 0: nothing is said, as by daemons of before
+  std::uint8_t reserved[11];  // 0
 };
 static_assert(sizeof(SampleRecord) == 128 && std::is_trivial_v<SampleRecord> &&
               std::is_standard_layout_v<SampleRecord>);
 static_assert(offsetof(SampleRecord, width) == 32 && offsetof(SampleRecord, crop_left) == 48 &&
               offsetof(SampleRecord, fetch_us) == 64 && offsetof(SampleRecord, status) == 80 &&
               offsetof(SampleRecord, backend) == 84 && offsetof(SampleRecord, index) == 96 &&
-              offsetof(SampleRecord, resized_width) == 100);
+              offsetof(SampleRecord, resized_width) == 100 && offsetof(SampleRecord, unpacked) == 116);
 
 static_assert(sizeof(SampleRecord::backend) == kBackendNameMost + 1);
 

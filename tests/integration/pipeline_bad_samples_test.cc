@@ -200,4 +200,38 @@ TEST_CASE("under the guard a batch without a good sample fails, and one good sam
   REQUIRE(fixture.sink().wait_completed().failures.size() == 3);
 }
 
+TEST_CASE("a batch that fails because no sample is good says which on_error was in force, and what else there is",
+          "[pipeline][integration]") {
+  const auto packing = GENERATE(Packing::kOneSize, Packing::kPacked);
+  const Files none({0, 1, 2, 3});
+  PipelineFixture fixture({.roots = {none.folder.path()}});
+  const auto message = [&](OnError on_error, Guard guard) {
+    BatchRequest request = none.request(on_error, packing);
+    request.guard = guard;
+    REQUIRE(fixture.submit(std::move(request)).has_value());
+    return fixture.sink().wait_failed().error.message;
+  };
+
+  REQUIRE_THAT(message(OnError::kFail, Guard::kOff),
+               Catch::Contains("on_error is fail") && Catch::Contains("skip, zero or substitute keep the others"));
+  REQUIRE_THAT(message(OnError::kSubstitute, Guard::kOff),
+               Catch::Contains("on_error is substitute") && Catch::Contains("skip leaves bad ones out, zero blanks"));
+  for (const OnError drawn : {OnError::kSkip, OnError::kSubstitute})
+    REQUIRE_THAT(message(drawn, Guard::kOn),
+                 Catch::Contains("No on_error was chosen") && Catch::Contains("set on_error to skip or zero"));
+}
+
+TEST_CASE("under zero a batch without a good sample is completed, each blank", "[pipeline][integration]") {
+  const auto packing = GENERATE(Packing::kOneSize, Packing::kPacked);
+  const Files none({0, 1, 2, 3});
+  PipelineFixture fixture({.roots = {none.folder.path()}});
+
+  REQUIRE(fixture.submit(none.request(OnError::kZero, packing)).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  REQUIRE(batch.failures.size() == kFiles);
+  REQUIRE(batch.tensor.has_value());
+  for (std::uint32_t i = 0; i < kFiles; ++i) REQUIRE((fixture.record(*batch.tensor, i).flags & shm::kZeroed) != 0);
+}
+
 }  // namespace millrace

@@ -43,6 +43,7 @@ Seen seen(PipelineFixture& fixture, const CompletedBatch& batch) {
     shm::SampleRecord record = fixture.record(*batch.tensor, i);
     record.pixels_offset -= batch.tensor->offset;
     record.fetch_us = record.queue_us = record.decode_us = record.transform_us = 0;
+    record.unpacked = 0;  // which the backend says that made it
     std::memset(record.backend, 0, sizeof record.backend);
     const auto* const bytes = reinterpret_cast<const std::byte*>(&record);
     found.records.emplace_back(bytes, bytes + sizeof record);

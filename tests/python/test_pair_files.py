@@ -239,8 +239,8 @@ def test_a_pair_of_two_bad_files_is_one_error_and_one_warning(make: Any, pairs: 
 def test_a_bad_pair_ends_a_loop_that_may_not_have_any(make: Any, bad: Pairs) -> None:
     with pytest.raises(millrace.SampleFailed, match=r"no\.png"):
         drain(make(bad, on_error="fail"))
-    for how in ("substitute", None):
-        with pytest.raises(millrace.SampleFailed, match="no pair of the batch's 4 is good"):
+    for how, force in (("substitute", "on_error is substitute"), (None, "no on_error was chosen")):
+        with pytest.raises(millrace.SampleFailed, match=f"no pair of the batch's 4 is good, .*; {force}: skip or zero go on"):
             drain(make(bad, on_error=how, batch_size=4))
 
 

@@ -135,6 +135,7 @@ TEST_CASE("what a dataset's epochs want packed is packed first, and made of that
   const SampleOutcome outcome = rig.make(std::move(task));
 
   REQUIRE_FALSE(outcome.error);
+  REQUIRE(outcome.unpacked == WhyUnpacked::kNotSaid);
   REQUIRE(rig.out == expected);
   REQUIRE(rig.cache.find(key, KeptKind::kPacked));
   REQUIRE_FALSE(rig.cache.find(key, KeptKind::kIndex));  // which decoding the file makes
@@ -171,11 +172,15 @@ TEST_CASE("an image that cannot be packed is made of its bytes, and not tried ag
   rig.wish.member.dataset = DatasetNumber{1};
   const SampleTask task = rig.task();
   const CacheKey key = key_of(task.image, rig.cache.seed());
-  REQUIRE(rig.cache.advise(task.image, key) == Advice::kPackNow);
+  REQUIRE(rig.cache.advise(task.image, key).make == Advice::kPackNow);
 
-  REQUIRE(rig.made() == expected);
+  const SampleOutcome first = rig.make(rig.task()), second = rig.make(rig.task());
 
-  REQUIRE(rig.cache.advise(task.image, key) == Advice::kNothing);
+  REQUIRE_FALSE(first.error);
+  REQUIRE(rig.out == expected);
+  REQUIRE(first.unpacked == WhyUnpacked::kNoForm);
+  REQUIRE(second.unpacked == WhyUnpacked::kNoForm);
+  REQUIRE(rig.cache.advise(task.image, key).make == Advice::kNothing);
   REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
 }
 

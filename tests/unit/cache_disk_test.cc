@@ -14,7 +14,7 @@ FileIdentity numbered_file(std::uint64_t number) {
 
 // Whether a picture of this file would be made.
 bool would_make(CacheRig& rig, const EncodedImage& image) {
-  return rig.cache.advise(image, key_of(image, rig.cache.seed())) != Advice::kNothing;
+  return rig.cache.advise(image, key_of(image, rig.cache.seed())).make != Advice::kNothing;
 }
 
 }  // namespace
@@ -194,14 +194,14 @@ TEST_CASE("dropping one tier leaves the other, and memory forgets what was touch
   other.wish = image.wish;
   const CacheKey other_key = key_of(other, start.cache.seed());
   start.cache.advise(other, other_key);
-  REQUIRE(start.cache.advise(other, other_key) == Advice::kPackNow);  // touched again
-  REQUIRE(start.cache.find(key, KeptKind::kPacked));                  // from disk, into memory
+  REQUIRE(start.cache.advise(other, other_key).make == Advice::kPackNow);  // touched again
+  REQUIRE(start.cache.find(key, KeptKind::kPacked));                       // from disk, into memory
   REQUIRE(start.count(MetricId::cache_entries) == 1);
 
   REQUIRE(start.cache.drop({.memory = true})->disk.entries == 0);
   REQUIRE(start.count(MetricId::cache_entries) == 0);
   REQUIRE(start.count(MetricId::cache_disk_entries) == 1);
-  REQUIRE(start.cache.advise(other, other_key) == Advice::kPack);  // for the first time
+  REQUIRE(start.cache.advise(other, other_key).make == Advice::kPack);  // for the first time
   REQUIRE(start.cache.find(key, KeptKind::kPacked));
 
   REQUIRE(start.cache.drop({.disk = true})->memory.entries == 0);

@@ -70,11 +70,32 @@ TEST_CASE("an image is packed at its second touch, or at once where that is wish
   EncodedImage other = image_of("efgh", FileIdentity{.inode = 9}, true);
   other.wish.at_once = true;
 
-  REQUIRE(rig.cache.advise(image, key) == Advice::kPack);
-  REQUIRE(rig.cache.advise(image, key) == Advice::kPackNow);
-  REQUIRE(rig.cache.advise(other, key_of(other, rig.cache.seed())) == Advice::kPackNow);
+  REQUIRE(rig.cache.advise(image, key).make == Advice::kPack);
+  REQUIRE(rig.cache.advise(image, key).make == Advice::kPackNow);
+  REQUIRE(rig.cache.advise(other, key_of(other, rig.cache.seed())).make == Advice::kPackNow);
   rig.cache.cannot_be_packed(key);
-  REQUIRE(rig.cache.advise(image, key) == Advice::kNothing);
+  REQUIRE(rig.cache.advise(image, key).make == Advice::kNothing);
+}
+
+TEST_CASE("where an image is not to be packed the advice says why", "[cache]") {
+  const auto why = [](CacheRig& rig, ImageFormat format, CacheUse most = CacheUse::kPacked) {
+    EncodedImage image = image_of("abcd", kFile, true);
+    image.info.format = format;
+    image.wish.most = most;
+    PictureUse use(rig.cache, image);
+    use.find();
+    return use.unpacked();
+  };
+  CacheRig rig;
+  CacheRig without({.memory = 1_MiB, .disk = 0_B, .state_dir = "", .packed = false});
+  CacheRig full({.memory = 1_KiB, .disk = 0_B, .state_dir = ""});
+
+  REQUIRE(why(rig, ImageFormat::kJpeg) == WhyUnpacked::kNotSaid);
+  REQUIRE(why(rig, ImageFormat::kPng) == WhyUnpacked::kNotJpeg);
+  REQUIRE(why(rig, ImageFormat::kPacked) == WhyUnpacked::kIsPacked);
+  REQUIRE(why(rig, ImageFormat::kPng, CacheUse::kIndex) == WhyUnpacked::kNotSaid);  // nobody wishes it
+  REQUIRE(why(without, ImageFormat::kJpeg) == WhyUnpacked::kSwitchedOff);
+  REQUIRE(why(full, ImageFormat::kJpeg) == WhyUnpacked::kNoRoom);
 }
 
 TEST_CASE("a tensor is kept when it is asked for the second time", "[cache]") {
@@ -83,17 +104,17 @@ TEST_CASE("a tensor is kept when it is asked for the second time", "[cache]") {
   image.wish.tensor_of = 8;
   const CacheKey key = key_of(image, rig.cache.seed());
 
-  REQUIRE(rig.cache.advise(image, key) != Advice::kTensor);
-  REQUIRE(rig.cache.advise(image, key) == Advice::kTensor);
+  REQUIRE(rig.cache.advise(image, key).make != Advice::kTensor);
+  REQUIRE(rig.cache.advise(image, key).make == Advice::kTensor);
   image.wish.most = CacheUse::kIndex;
-  REQUIRE(rig.cache.advise(image, key) == Advice::kNothing);
+  REQUIRE(rig.cache.advise(image, key).make == Advice::kNothing);
 }
 
 TEST_CASE("nothing is made that would find no room", "[cache]") {
   CacheRig rig;
   const EncodedImage large{.bytes = EncodedBytes(2 << 20), .info = {}, .identity = kFile, .settled = true};
 
-  REQUIRE(rig.cache.advise(large, key_of(large, rig.cache.seed())) == Advice::kNothing);
+  REQUIRE(rig.cache.advise(large, key_of(large, rig.cache.seed())).make == Advice::kNothing);
 }
 
 TEST_CASE("what is of no use is forgotten, in the image and in the cache", "[cache]") {

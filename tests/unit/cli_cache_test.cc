@@ -4,6 +4,7 @@
 #include "client/cli/cache_counts.h"
 #include "client/cli/convert/names.h"
 #include "client/cli/run_report.h"
+#include "client/cli/unpacked.h"
 
 using namespace millrace;
 using namespace millrace::cli;
@@ -87,6 +88,25 @@ TEST_CASE("what the cache brought is the median of later epochs, not the best on
   REQUIRE(report.cache_text() ==
           "the cache brought: later epochs, in the median, ran 2.00 x as fast as the first (50.0 images/s), and about "
           "6.00 s of lane time to all sessions");
+}
+
+TEST_CASE("images that are not packed are counted by the reason, one that a newer daemon says included", "[cli]") {
+  UnpackedCounts none, some;
+  none.add(WhyUnpacked::kNotSaid);
+  for (const WhyUnpacked why : {WhyUnpacked::kNoRoom, WhyUnpacked::kNotJpeg, WhyUnpacked::kNoRoom, WhyUnpacked{200}})
+    some.add(why);
+  Json json;
+  json.begin_object();
+  some.add_to(json);
+
+  REQUIRE(none.text().empty());
+  REQUIRE(some.text() ==
+          "1 not packed: only JPEG files have a packed form, and these are of other formats\n"
+          "2 not packed: the cache is full; cache.memory and cache.disk say how large it may be\n"
+          "1 not packed: the daemon is newer than this program, which does not know its reason\n");
+  REQUIRE(
+      json.end_object().text() ==
+      R"({"not_packed":{"not_jpeg":1,"packed_files":0,"switched_off":0,"no_room":2,"no_form":0,"no_process":0,"other":1}})");
 }
 
 TEST_CASE("figures are one session's own only where no other was open", "[cli]") {

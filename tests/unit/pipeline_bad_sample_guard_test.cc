@@ -48,6 +48,7 @@ TEST_CASE("too many bad samples are told as figures, an example, what it looks l
   REQUIRE_THAT(error->message, Catch::Contains("/data/0.jpg: no such file or folder"));
   REQUIRE_THAT(error->message, Catch::Contains("wrong root") && Catch::Contains("not mounted"));
   REQUIRE_THAT(error->message, Catch::Contains("mend the files") && Catch::Contains("set on_error"));
+  REQUIRE_THAT(error->message, Catch::Contains("No on_error was chosen, and the default takes no epoch with so many"));
 }
 
 TEST_CASE("a batch without a good sample is told in the same way", "[pipeline]") {
@@ -57,6 +58,7 @@ TEST_CASE("a batch without a good sample is told in the same way", "[pipeline]")
   REQUIRE_THAT(many.message,
                Catch::StartsWith("64 of the batch's 64 samples are bad, for example /data/7.jpg: no such"));
   REQUIRE_THAT(many.message, Catch::Contains("wrong root") && Catch::Contains("set on_error to skip or zero"));
+  REQUIRE_THAT(many.message, Catch::Contains("No on_error was chosen, and the default takes no batch without a good"));
   REQUIRE_THAT(one.message, Catch::StartsWith("1 of the batch's 1 sample is bad"));
 }
 
@@ -68,8 +70,8 @@ TEST_CASE("pictures that are broken or do not fit the recipe do not look like a 
 
   REQUIRE_THAT(error.message, !Catch::Contains("wrong root"));
   REQUIRE_THAT(error.message, !Catch::Contains("not mounted"));
-  REQUIRE_THAT(error.message,
-               Catch::Contains("larger than the image of 56x40. Change the recipe where it does not fit the pictures"));
+  REQUIRE_THAT(error.message, Catch::Contains("larger than the image of 56x40. No on_error was chosen") &&
+                                  Catch::Contains("Change the recipe where it does not fit the pictures"));
   REQUIRE_THAT(error.message, Catch::EndsWith("or set on_error to skip or zero to go on all the same"));
 }
 

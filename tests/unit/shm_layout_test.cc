@@ -43,6 +43,7 @@ shm::SampleRecord example_record() {
   record.orientation = 6;
   std::memcpy(record.backend, "cpu", 4);
   record.index = 3;
+  record.unpacked = 4;
   return record;
 }
 
@@ -92,6 +93,7 @@ TEST_CASE("a slot begins with the tensor's first pixel, and its records follow a
   REQUIRE(example.at(4208, 16) == "08 00 00 00 10 00 00 00 40 01 00 00 f0 00 00 00");  // crop 8, 16, 320 x 240
   REQUIRE(example.at(4240, 16) == "00 00 01 06 63 70 75 00 00 00 00 00 00 00 00 00");  // fine, flipped, EXIF 6, "cpu"
   REQUIRE(example.at(4256, 4) == "03 00 00 00");                                       // index 3
+  REQUIRE(example.at(4276, 12) == "04 00 00 00 00 00 00 00 00 00 00 00");              // no room to pack it, reserved
 }
 
 TEST_CASE("the sizes of a segment count headers and whole pages, and never wrap round", "[shm]") {

@@ -19,6 +19,7 @@
 #include "millrace/export.h"
 #include "millrace/recipe.h"
 #include "millrace/result.h"
+#include "proto/base/why_unpacked.h"
 
 namespace millrace {
 inline namespace client {
@@ -41,6 +42,7 @@ struct SampleInfo {
       0;  // where the image begins in that, before it was flipped; less than 0 where it is padded
   std::int32_t window_top = 0;
   std::string backend{};              // "cpu"
+  WhyUnpacked unpacked{};             // why the daemon keeps no packed form of the file; kNotSaid by older daemons
   std::chrono::microseconds fetch{};  // reading the encoded bytes
   std::chrono::microseconds queue{};  // waiting for a lane
   std::chrono::microseconds decode{};

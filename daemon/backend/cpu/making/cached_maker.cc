@@ -48,7 +48,11 @@ CachedMaker::CachedMaker(ImageWorkspace& workspace, InForce<SampleLimits> limits
     : workspace_(workspace), cache_(workspace.cache()), limits_(std::move(limits)), encoder_(target) {}
 
 SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity fidelity, const StopFlag& stop) {
-  if (cache_ == nullptr) return make_image(task, recipe, limits_.now(), workspace_, fidelity, stop);
+  if (cache_ == nullptr) {
+    SampleOutcome outcome = make_image(task, recipe, limits_.now(), workspace_, fidelity, stop);
+    if (task.image.wish.most >= CacheUse::kPacked) outcome.unpacked = WhyUnpacked::kSwitchedOff;
+    return outcome;
+  }
   const Order order{recipe, fidelity, stop};
   EncodedImage& image = task.image;
   PictureUse use(*cache_, image, task.out.view().size());
@@ -58,6 +62,7 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   workspace_.audience() = turn ? Origin::Audience::kEverybody : Origin::Audience::kUser;
   const bool packed_first = !image.kept && is_packed_first(image, use.advice());
   SampleOutcome outcome = packed_first ? make_packed_first(task, use, order) : make_of_what_is_there(task, use, order);
+  if (use.unpacked() != WhyUnpacked::kNotSaid) outcome.unpacked = use.unpacked();
   if (!outcome.error && !outcome.read_again) {
     // Without a turn another lane keeps it. Bytes that are no file's have none.
     const bool is_tensor_kept = turn ? turn->is_wanted() || use.advice() == Advice::kTensor
@@ -101,6 +106,9 @@ SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, 
     use.reject();
     cache_->cannot_be_packed(use.key());
     outcome = make_once(task, order);
+    outcome.unpacked = WhyUnpacked::kNoForm;
+  } else if (!image.kept || packed.unpacked == WhyUnpacked::kNoRoom) {
+    outcome.unpacked = packed.unpacked;
   }
   if (!outcome.error && packed.form && image.kept) {
     cache_->counts().made_of_new_form(packed.by_index);
@@ -196,10 +204,12 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   if (packed) {
     made.by_index = index.has_value();
     made.form = KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding);
-    keep(*cache_, image, key, KeptKind::kPacked, made.form);
+    const bool is_kept = keep(*cache_, image, key, KeptKind::kPacked, made.form);
+    made.unpacked = is_kept ? WhyUnpacked::kNotSaid : WhyUnpacked::kNoRoom;
   } else {
     lacks_process_ = packed.error().code == Code::kUnavailable;
     if (!lacks_process_ && !stop.stopped()) cache_->cannot_be_packed(key);
+    made.unpacked = lacks_process_ ? WhyUnpacked::kNoProcess : WhyUnpacked::kNoForm;
   }
   workspace_.trim(0);
   cache_->counts().making(KeptKind::kPacked, since(begun), made.form != nullptr);

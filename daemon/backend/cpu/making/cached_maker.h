@@ -51,8 +51,9 @@ class CachedMaker {
     const StopFlag& stop;
   };
   struct Packed {
-    KeptBytes form;         // nullptr: somebody else is at it or has done it, or it cannot be packed
-    bool by_index = false;  // a seek index was there
+    KeptBytes form;          // nullptr: somebody else is at it or has done it, or it cannot be packed
+    bool by_index = false;   // a seek index was there
+    WhyUnpacked unpacked{};  // why none is kept; kNotSaid: it is, or somebody else is at it
   };
 
   SampleOutcome make_of_what_is_there(SampleTask& task, PictureUse& use, const Order& order);

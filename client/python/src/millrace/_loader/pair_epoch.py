@@ -207,7 +207,8 @@ class PairEpoch:
         if self._how == "fail":
             told = as_failed(batch.errors[0]) if batch.errors else "a pair is bad"
         elif batch.bad == len(bad) and (self._tolerant or self._how == "substitute"):
-            told = f"no pair of the batch's {len(bad)} is good{example}; skip or zero go on all the same"
+            force = "no on_error was chosen" if self._tolerant else "on_error is substitute"
+            told = f"no pair of the batch's {len(bad)} is good{example}; {force}: skip or zero go on all the same"
         elif self._tolerant and self._pairs >= _AFTER and self._bad * _TOLERATED > self._pairs:
             told = f"{self._bad} of {self._pairs} pairs are bad{example}; on_error= takes them"
         else:

@@ -42,7 +42,8 @@ RECORD = np.dtype(
         ("resized_height", "<u4"),
         ("window_left", "<i4"),
         ("window_top", "<i4"),
-        ("reserved", "<u4", (3,)),
+        ("unpacked", "u1"),
+        ("reserved", "u1", (11,)),
     ]
 )
 """``SampleRecord``: what happened to one image. Offsets count from the segment's start; times are microseconds.
