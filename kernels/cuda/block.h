@@ -23,6 +23,8 @@
 //   int min_of(PerThread<int>& values)               the least of all
 //   bool any(PerThread<bool>& values)                whether one is true
 //   static T atomic_add(T* at, T value)              the old value; int, unsigned, or unsigned 64 bits wide
+//   static T load(const T* at)                       of a word that threads of other blocks store meanwhile
+//   static void store(T* at, T value)                such a word
 // A collective begins where all threads are behind its values' last change, and ends with a barrier.
 #pragma once
 
