@@ -12,7 +12,10 @@
 // On a GPU (device_block.h) each() runs its function once, for the calling thread, and synchronises. On a host
 // (host_block.h) it loops over the threads, in an order that tests draw at random: so whatever depends on the order of
 // threads within a phase shows, and every phase runs under sanitizers. Code outside each() must be the same for all
-// threads: it may read memory that no thread writes before the next barrier, and writes none.
+// threads: it may read memory that no thread writes before the next barrier, and writes none. A loop that reads shared
+// memory there has a phase behind the read in every round: a `continue` before it lets a fast thread write the next
+// round's value while slow ones have not read this one's. README.md lists what each kernel shares. Tests run kernels with
+// real threads as well (tests/unit/cuda_thread_block.h), since a host block runs this code once.
 //
 // A block offers:
 //   int index(), threads()            which block of the grid this is; how many threads it has, a multiple of 32
@@ -23,6 +26,8 @@
 //   int min_of(PerThread<int>& values)               the least of all
 //   bool any(PerThread<bool>& values)                whether one is true
 //   static T atomic_add(T* at, T value)              the old value; int, unsigned, or unsigned 64 bits wide
+//   static T load(const T* at)                       of a word that threads of other blocks store meanwhile
+//   static void store(T* at, T value)                such a word
 // A collective begins where all threads are behind its values' last change, and ends with a barrier.
 #pragma once
 

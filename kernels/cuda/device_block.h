@@ -81,6 +81,17 @@ class DeviceBlock {
   static __device__ T atomic_add(T* at, T value) {
     return atomicAdd(at, value);
   }
+  // Relaxed, as the PTX manual says of volatile.
+  template <class T>
+  static __device__ T load(const T* at) {
+    static_assert(sizeof(T) == sizeof(std::uint32_t));
+    return *static_cast<const volatile T*>(at);
+  }
+  template <class T>
+  static __device__ void store(T* at, T value) {
+    static_assert(sizeof(T) == sizeof(std::uint32_t));
+    *static_cast<volatile T*>(at) = value;
+  }
 
  private:
   static constexpr unsigned kAllLanes = 0xffffffff;

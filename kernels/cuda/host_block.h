@@ -88,6 +88,14 @@ class HostBlock {
     *at = old + value;
     return old;
   }
+  template <class T>
+  static T load(const T* at) {
+    return *at;
+  }
+  template <class T>
+  static void store(T* at, T value) {
+    *at = value;
+  }
 
  private:
   struct AlignedDelete {

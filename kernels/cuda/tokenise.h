@@ -107,17 +107,27 @@ MILLRACE_KERNEL Status tokenise_image(Block& block, const TokeniseArgs& args, co
   return decode_segments(block, scan, job, args.segments + job.first_segment, out) ? Status::kDone : Status::kNotHere;
 }
 
-// The kernel.
+// The next image that K1 has to decode; args.images or more: there is none. Packed images are passed over. For one thread
+// of the block.
+template <class Block>
+MILLRACE_KERNEL std::uint32_t take_image(const TokeniseArgs& args) {
+  for (;;) {
+    const std::uint32_t image = Block::atomic_add(args.next_image, 1U);
+    if (image >= args.images || args.jobs[image].byte_count != 0) return image;
+  }
+}
+
+// The kernel. shared.image is read behind the barrier of the phase that writes it, and each image that is taken ends with
+// another phase: so no thread takes the next image before all have read this one's number.
 template <class Block>
 MILLRACE_KERNEL void tokenise(Block& block, const TokeniseArgs& args) {
   auto& shared = block.template shared<TokeniseShared>();
   for (;;) {
     block.each([&](int thread) {
-      if (thread == 0) shared.image = Block::atomic_add(args.next_image, 1U);
+      if (thread == 0) shared.image = take_image<Block>(args);
     });
     const std::uint32_t image = shared.image;
     if (image >= args.images) return;
-    if (args.jobs[image].byte_count == 0) continue;
     TokeniseWork work{};
     const Status status = tokenise_image(block, args, args.jobs[image], work);
     block.each([&](int thread) {

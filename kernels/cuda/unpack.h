@@ -112,7 +112,7 @@ MILLRACE_KERNEL void unpack(Block& block, const UnpackArgs& args) {
   const PackedGroup group = args.groups[block.index()];
   const bool is_done = unpacking::unpack_group(block, args, group);
   block.each([&](int i) {
-    if (i == 0 && !is_done) args.statuses[group.image] = Status::kNotHere;
+    if (i == 0 && !is_done) Block::store(args.statuses + group.image, Status::kNotHere);
   });
 }
 
