@@ -207,7 +207,7 @@ demo() {
   if [ -z "$folder" ]; then
     folder=$top/build/demo-pictures
     say "making pictures in build/demo-pictures"
-    "$bin/millrace_make_pictures" "$folder" 128 || die "demo: no pictures could be made"
+    "$bin/millrace_make_pictures" "$folder" 1024 || die "demo: no pictures could be made"
   fi
   say "a daemon of its own takes $folder through the training recipe"
   "$bin/millrace" preview "$folder" --private --recipe train --size 224 -n 12 -o "$sheet" || die "demo: the preview failed"

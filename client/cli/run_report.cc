@@ -9,8 +9,13 @@
 namespace millrace::cli {
 namespace {
 
-constexpr std::chrono::seconds kMeasures{2};  // an epoch, of decoding more than of all else
-constexpr double kTold = 0.01;                // seconds saved: less is told as 0.00
+constexpr double kTold = 0.01;  // seconds saved: less is told as 0.00
+
+std::string fixed(double value, int digits) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return text.data();
+}
 
 // REQUIRES: there are some.
 double median(std::vector<double> values) {
@@ -43,36 +48,43 @@ double RunReport::mean_ms(std::chrono::microseconds sum) const {
   return images_ == 0 ? 0 : static_cast<double>(sum.count()) / 1e3 / static_cast<double>(images_);
 }
 
+std::string epoch_text(const EpochReport& epoch, std::uint64_t of) {
+  std::string text = "epoch " + grouped(epoch.epoch + 1) + "/" + grouped(of) + ": " + grouped(epoch.images) +
+                     " images in " + fixed(epoch.elapsed.count(), 2) + " s, ";
+  text += epoch.is_measured() ? fixed(epoch.rate(), 1) + " images/s" : "too short to measure";
+  const std::string sources = sources_text(epoch.cache);
+  if (sources.empty())
+    return text + "; seek indexes: " + grouped(epoch.index_hits) + " used, " + grouped(epoch.index_misses) + " made";
+  text += std::string("; ") + (epoch.others ? "of all sessions: " : "") + sources;
+  if (epoch.is_measured() && epoch.cache.saved() >= kTold)
+    text += "; about " + fixed(epoch.cache.saved(), 2) + " s of lanes saved";
+  return text;
+}
+
 void print_epoch(const EpochReport& epoch, std::uint64_t of) {
-  std::printf("epoch %s/%s: %s images in %.2f s, %.1f images/s", grouped(epoch.epoch + 1).c_str(), grouped(of).c_str(),
-              grouped(epoch.images).c_str(), epoch.elapsed.count(), epoch.rate());
-  if (const std::string sources = sources_text(epoch.cache); !sources.empty()) {
-    std::printf("; %s%s", epoch.others ? "of all sessions: " : "", sources.c_str());
-    if (epoch.cache.saved() >= kTold) std::printf("; about %.2f s of lanes saved", epoch.cache.saved());
-    std::printf("\n");
-  } else {
-    std::printf("; seek indexes: %s used, %s made\n", grouped(epoch.index_hits).c_str(),
-                grouped(epoch.index_misses).c_str());
-  }
+  std::printf("%s\n", epoch_text(epoch, of).c_str());
   std::fflush(stdout);
 }
 
 std::string RunReport::cache_text() const {
-  if (epochs_.size() < 2 || epochs_.front().images == 0) return "";
+  if (epochs_.size() < 2 || epochs_.front().images == 0 || !epochs_.front().is_measured()) return "";
   double saved = 0;
   bool others = false;
   std::vector<double> later;
+  std::chrono::duration<double> later_took{};
   for (const EpochReport& epoch : epochs_) {
     saved += epoch.cache.saved();
     others = others || epoch.others;
-    if (&epoch != &epochs_.front()) later.push_back(epoch.rate());
+    if (&epoch == &epochs_.front()) continue;
+    later.push_back(epoch.rate());
+    later_took += epoch.elapsed;
   }
   if (saved < kTold) return "";
   std::array<char, 200> text{};
   const char* const to_whom = others ? " to all sessions" : "";
   const double rate = median(later), gain = rate / epochs_.front().rate();
   const bool first_had_none = 2 * epochs_.front().cache.first > static_cast<double>(epochs_.front().images);
-  if (!first_had_none || gain <= 1) {
+  if (!first_had_none || gain <= 1 || later_took < kMeasured) {
     std::snprintf(text.data(), text.size(), "the cache brought about %.2f s of lane time%s", saved, to_whom);
     return text.data();
   }
@@ -83,19 +95,23 @@ std::string RunReport::cache_text() const {
   return text.data();
 }
 
+std::string RunReport::total_text(std::chrono::duration<double> elapsed) const {
+  const auto a_second = [&](std::uint64_t count) { return static_cast<double>(count) / elapsed.count(); };
+  const std::string text = grouped(images_) + " images in " + fixed(elapsed.count(), 2) + " s: ";
+  const std::string bad = "; " + grouped(bad_) + " bad";
+  if (elapsed < kMeasured) return text + "too short to measure" + bad;
+  return text + fixed(a_second(images_), 1) + " images/s, " +
+         to_text(Bytes{static_cast<std::uint64_t>(a_second(bytes_))}) + "/s of tensors" + bad;
+}
+
 void RunReport::print_text(std::chrono::duration<double> elapsed) const {
-  const double seconds = std::max(elapsed.count(), 1e-9);
-  std::printf("%s images in %.2f s: %.1f images/s, %s/s of tensors; %s bad\n", grouped(images_).c_str(), seconds,
-              static_cast<double>(images_) / seconds,
-              to_text(Bytes{static_cast<std::uint64_t>(static_cast<double>(bytes_) / seconds)}).c_str(),
-              grouped(bad_).c_str());
+  std::printf("%s\n", total_text(elapsed).c_str());
   if (images_ != 0)
     std::printf("an image on average: fetch %.2f ms, queue %.2f ms, decode %.2f ms, transform %.2f ms\n",
                 mean_ms(fetch_), mean_ms(queue_), mean_ms(decode_), mean_ms(transform_));
   if (const std::string cache = cache_text(); !cache.empty()) std::printf("%s\n", cache.c_str());
-  if (epochs_.size() > 1 && epochs_.front().elapsed < kMeasures)
-    std::printf("epochs this short measure little: the first took %.2f s; use a larger folder\n",
-                epochs_.front().elapsed.count());
+  if (epochs_.size() > 1 && !std::ranges::all_of(epochs_, &EpochReport::is_measured))
+    std::printf("an epoch of less than a second has no images/s of its own; use a larger folder\n");
 }
 
 void RunReport::print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const {

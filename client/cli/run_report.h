@@ -14,6 +14,8 @@
 
 namespace millrace::cli {
 
+inline constexpr std::chrono::seconds kMeasured{1};  // images/s of less time mean nothing
+
 struct EpochReport {
   std::uint64_t epoch = 0;  // from 0
   std::uint64_t images = 0;
@@ -23,9 +25,12 @@ struct EpochReport {
   CacheCounts cache{};
   bool others = false;  // other sessions may have a part in these figures
 
+  bool is_measured() const { return elapsed >= kMeasured; }
   double rate() const { return static_cast<double>(images) / std::max(elapsed.count(), 1e-9); }
 };
 
+// What a line tells of an epoch, without its end; `of`: how many there are.
+std::string epoch_text(const EpochReport& epoch, std::uint64_t of);
 void print_epoch(const EpochReport& epoch, std::uint64_t of);
 
 class RunReport {
@@ -40,11 +45,12 @@ class RunReport {
   std::uint64_t bad() const { return bad_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  // What the cache brought: the later epochs' median beside the first. Empty: nothing was kept that helped, or it is not
-  // known.
+  // What the cache brought: the later epochs' median beside the first, where they took long enough together. Empty:
+  // nothing was kept that helped, it is not known, or the first epoch is not measured.
   std::string cache_text() const;
 
-  // `elapsed`: from the first epoch's start.
+  // `elapsed`: from the first epoch's start, here and below. All images, without the line's end.
+  std::string total_text(std::chrono::duration<double> elapsed) const;
   void print_text(std::chrono::duration<double> elapsed) const;
   void print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const;
 

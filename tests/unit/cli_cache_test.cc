@@ -90,6 +90,35 @@ TEST_CASE("what the cache brought is the median of later epochs, not the best on
           "6.00 s of lane time to all sessions");
 }
 
+TEST_CASE("an epoch of less than a second has no images/s, and only several together are compared with the first",
+          "[cli]") {
+  const Statistics none = statistics(0, 0, 0, 0, 0);
+  const CacheCounts first = between(none, statistics(100, 0, 0, 0, 0)),
+                    packed = between(none, statistics(0, 0, 100, 0, 2));
+  RunReport short_first, short_second;
+  short_first.add(epoch(0, 0.2, first));
+  short_first.add(epoch(1, 2, packed));
+  short_second.add(epoch(0, 4, first));
+  short_second.add(epoch(1, 0.2, packed));
+
+  REQUIRE(epoch_text(epoch(1, 2, packed), 8) ==
+          "epoch 2/8: 100 images in 2.00 s, 50.0 images/s; 100 from packed coefficients; about 2.00 s of lanes saved");
+  REQUIRE(epoch_text(epoch(1, 0.2, packed), 8) ==
+          "epoch 2/8: 100 images in 0.20 s, too short to measure; 100 from packed coefficients");
+  REQUIRE(epoch_text(epoch(0, 0.2, CacheCounts{}), 8) ==
+          "epoch 1/8: 100 images in 0.20 s, too short to measure; seek indexes: 0 used, 0 made");
+  REQUIRE(RunReport().total_text(std::chrono::milliseconds(900)) == "0 images in 0.90 s: too short to measure; 0 bad");
+  REQUIRE(RunReport().total_text(std::chrono::seconds(1)) ==
+          "0 images in 1.00 s: 0.0 images/s, 0 B/s of tensors; 0 bad");
+  REQUIRE(short_first.cache_text().empty());
+  REQUIRE(short_second.cache_text() == "the cache brought about 2.00 s of lane time");
+  short_second.add(epoch(2, 0.5, packed));
+  short_second.add(epoch(3, 0.5, packed));
+  REQUIRE(short_second.cache_text() ==
+          "the cache brought: later epochs, in the median, ran 8.00 x as fast as the first (200.0 images/s), and about "
+          "6.00 s of lane time");
+}
+
 TEST_CASE("images that are not packed are counted by the reason, one that a newer daemon says included", "[cli]") {
   UnpackedCounts none, some;
   none.add(WhyUnpacked::kNotSaid);
