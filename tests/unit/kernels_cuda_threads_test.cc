@@ -40,7 +40,7 @@ jpeg::FileBytes bytes_of(const EncodedFile& file) {
   return {reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
 }
 
-// Files and packed images of unlike kinds in one batch, their crops all but the outermost pixels.
+// Files and packed images of unlike kinds in one batch, their crops all but the outermost pixels of all but the smallest.
 class ThreadsBatch {
  public:
   explicit ThreadsBatch(const BatchRecipe& recipe, int wanted_tiles = 1)
@@ -89,12 +89,11 @@ class ThreadsBatch {
  private:
   ImageRequest& add(std::span<const std::uint8_t> bytes, ImageKind kind, const JpegSpec& spec) {
     encoded_.resize(encoded_.size() + 3 + requests_.size() % 7, 0xFF);
-    const auto side = [](std::uint32_t all) { return all > 2 ? static_cast<int>(all) - 2 : static_cast<int>(all); };
-    const int edge = spec.pixels.width > 2 && spec.pixels.height > 2 ? 1 : 0;
+    const auto width = static_cast<int>(spec.pixels.width), height = static_cast<int>(spec.pixels.height);
+    const int edge = width > 2 && height > 2 ? 1 : 0;
     requests_.push_back({.file_untrusted = bytes,
                          .at = encoded_.size(),
-                         .crop = {edge, edge, edge == 0 ? static_cast<int>(spec.pixels.width) : side(spec.pixels.width),
-                                  edge == 0 ? static_cast<int>(spec.pixels.height) : side(spec.pixels.height)},
+                         .crop = {edge, edge, width - 2 * edge, height - 2 * edge},
                          .kind = kind});
     encoded_.insert(encoded_.end(), bytes.begin(), bytes.end());
     return requests_.back();
@@ -165,6 +164,7 @@ TEST_CASE("files and packed images by turns become the host executor's tensors",
   ThreadsBatch batch(kSmallTensors);
   batch.add_packed(small_jpeg(33, 20));
   batch.add(small_jpeg(200, 120, 1, 1));  // several windows
+  batch.add(small_jpeg(240, 160));        // which take rounds
   batch.add_packed(small_jpeg(40, 30, 2, 1));
   batch.add_packed(small_jpeg(300, 20, 1, 1));  // rows of several groups
   batch.add(small_jpeg(60, 44, 1, 1, 1));
@@ -172,7 +172,7 @@ TEST_CASE("files and packed images by turns become the host executor's tensors",
   batch.add_packed(small_jpeg(30, 30, 1, 1, 1));
   batch.add_packed(small_jpeg(30, 31, 1, 2));
 
-  REQUIRE(check_on_threads(batch) == 8);
+  REQUIRE(check_on_threads(batch) == 9);
 }
 
 TEST_CASE("restart intervals and seek indexes, a thread each, become the host executor's tensors", "[cuda][threads]") {
