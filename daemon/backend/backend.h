@@ -88,7 +88,7 @@ struct SampleFacts {
 };
 
 // What keeps a backend busy. Constant.
-struct Appetite {
+struct QueueDepth {
   std::uint32_t jobs = 1;     // queued or running at the same time; it accepts no more
   std::uint32_t at_once = 1;  // of these, worked on at the same time: lanes, or what a device runs side by side
   // Samples a job: with fewer than `few` the next job may come too late, more than `most` are not worth waiting for.
@@ -100,7 +100,7 @@ class Backend {
   virtual ~Backend() = default;  // shuts down first
 
   virtual BackendInfo info() const = 0;
-  virtual Appetite appetite() const = 0;
+  virtual QueueDepth queue_depth() const = 0;
 
   // Whether it takes such a sample, asked before there is a job. kUnsupported: no, and why not, for people ("it decodes
   // no progressive JPEG"). A yes is no promise: a file may show only later that it is none for this backend. Called for
@@ -112,7 +112,7 @@ class Backend {
   // While it is lost, every sample gets kUnavailable.
   virtual void listen(HealthListener listener) = 0;
 
-  // Never blocks. false: appetite().jobs are in it or it is shut down; `job` is then left as it was.
+  // Never blocks. false: queue_depth().jobs are in it or it is shut down; `job` is then left as it was.
   [[nodiscard]] virtual bool try_submit(DecodeJob&& job) = 0;
 
   // Its own, in which sessions may have their tensors; BackendInfo::memories then has its number. nullptr: none. It is

@@ -38,7 +38,7 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
       large_(ledger, shares),
       placer_(placeable(backends)) {
   for (NamedBackend& named : backends) {
-    const Appetite appetite = named.backend->appetite();
+    const QueueDepth queue_depth = named.backend->queue_depth();
     named.backend->listen([this, i = backends_.size()](const Health& health) {
       boost::asio::post(control_, [this, i, health] { health_changed(i, health); });
     });
@@ -48,7 +48,7 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     backends_.push_back(BackendRun{std::move(named.backend),
                                    std::move(info.memories),
                                    info.copies_files,
-                                   appetite,
+                                   queue_depth,
                                    label,
                                    FairQueue<InFlight>(shares),
                                    {},
@@ -114,7 +114,7 @@ void Making::feed(std::size_t index) {
     return !batch.running() || placer_.lost(index) ||
            has_lane_for(run, batch.owner().user, batch.ready[index].costliest());
   };
-  while (placer_.lost(index) || run.jobs.size() < run.appetite.jobs) {  // a lost one keeps nothing waiting
+  while (placer_.lost(index) || run.jobs.size() < run.queue_depth.jobs) {  // a lost one keeps nothing waiting
     charge_control_time();
     std::optional<InFlight> next = run.ready.take(may);
     if (!next) return;
@@ -148,7 +148,7 @@ void Making::shed_if_late(BackendRun& run, const BatchPtr& batch, const ReadySam
   if (is_late(*batch)) return next_.fail(batch, deadline_passed(*batch));
   const UserId user = batch->owner().user;
   const std::uint64_t expected = ratio_of(run, user).scaled(ready.cost());
-  const std::chrono::nanoseconds least(expected / run.appetite.at_once / 2);
+  const std::chrono::nanoseconds least(expected / run.queue_depth.at_once / 2);
   if (!is_unbegun(*batch) || !is_late(*batch, least)) return;
   Learnt& learnt = run.learnt[user];
   const auto his = [&](const JobOut& out) { return out.batch.batch()->owner().user == user; };
@@ -171,7 +171,7 @@ bool Making::has_lane_for(const BackendRun& run, UserId user, std::uint64_t expe
     all += out.is_long ? 1 : 0;
     his += out.is_long && out.batch.batch()->owner().user == user ? 1 : 0;
   });
-  const std::uint32_t lanes = run.appetite.at_once;
+  const std::uint32_t lanes = run.queue_depth.at_once;
   return his < std::max(1U, lanes / 2) && all < std::max(1U, lanes - 1);
 }
 
@@ -181,7 +181,7 @@ std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& ba
   const std::uint32_t waiting = ready.size() + batch->not_read();
   std::vector<SampleTask> tasks;
   const std::uint64_t most_cost = ratio_of(backends_[index], batch->owner().user).unscaled(kLong);
-  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].appetite), most_cost)) {
+  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].queue_depth), most_cost)) {
     const Bytes beside{backends_[index].copies_files ? task.image.bytes.size() : 0};
     if (large_.cover(task, *batch->session().parts.account, charge, beside)) {
       tasks.push_back(std::move(task));
@@ -232,7 +232,7 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
 std::chrono::milliseconds Making::overdue(std::chrono::milliseconds image_limit) const {
   std::chrono::milliseconds longest{0};
   for (const BackendRun& run : backends_)
-    longest = std::max(longest, run.jobs.still_for() - image_limit * run.appetite.most);
+    longest = std::max(longest, run.jobs.still_for() - image_limit * run.queue_depth.most);
   return longest;
 }
 
@@ -353,9 +353,9 @@ const LargePictures::SetAside* Making::next_set_aside() {
 void Making::feed_set_aside() {
   while (const LargePictures::SetAside* next = next_set_aside()) {
     BackendRun& run = backends_[next->backend];
-    if (run.jobs.size() >= run.appetite.jobs) return;
+    if (run.jobs.size() >= run.queue_depth.jobs) return;
     const auto waited = [](const JobOut& out) { return out.had_to_wait; };
-    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, run.appetite.at_once / 2)) return;
+    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, run.queue_depth.at_once / 2)) return;
     std::optional<Charge> decoding = large_.charge_next();
     if (!decoding) return;
     JobOut out{.batch = InFlight(next->batch.batch()), .decoding = *std::move(decoding), .had_to_wait = true};

@@ -93,7 +93,7 @@ class Making {
     std::unique_ptr<Backend> backend;
     std::vector<MemoryId> memories;  // BackendInfo's
     bool copies_files = false;       // the same
-    Appetite appetite;
+    QueueDepth queue_depth;
     LabelValue label{};         // of what it has made
     FairQueue<InFlight> ready;  // batches of which some samples are ready for it
     GivenOut<JobOut> jobs;

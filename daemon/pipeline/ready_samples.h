@@ -67,13 +67,13 @@ class ReadySamples {
   std::uint64_t cost_ = 0;  // of all in it
 };
 
-// How many samples of a batch of `count` are one job of a backend of such an appetite while `waiting` of them have not been given to any:
+// How many samples of a batch of `count` are one job of a backend of such a queue depth while `waiting` of them have not been given to any:
 // fewer and fewer, so that hand-overs are rare at first and no lane has much left when another has nothing; but not so
 // few that lanes run dry before the next job comes where others keep this host's cores busy.
-constexpr std::uint32_t samples_a_job(std::uint32_t count, std::uint32_t waiting, const Appetite& appetite) {
+constexpr std::uint32_t samples_a_job(std::uint32_t count, std::uint32_t waiting, const QueueDepth& queue_depth) {
   constexpr std::uint32_t kShares = 3;  // of what is left, a lane; 2 lets the costliest come together on many lanes
-  const std::uint32_t least = std::clamp(count / (appetite.at_once * 8), 1U, appetite.few);
-  return std::clamp(waiting / (appetite.at_once * kShares), least, appetite.most);
+  const std::uint32_t least = std::clamp(count / (queue_depth.at_once * 8), 1U, queue_depth.few);
+  return std::clamp(waiting / (queue_depth.at_once * kShares), least, queue_depth.most);
 }
 
 }  // namespace millrace

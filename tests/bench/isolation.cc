@@ -126,7 +126,7 @@ class Lanes {
       changed_.notify_all();
     };
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return running_ < backend_->appetite().jobs; });
+    changed_.wait(lock, [this] { return running_ < backend_->queue_depth().jobs; });
     ++running_;
     lock.unlock();
     if (!backend_->try_submit(std::move(job))) broken("the backend takes no job");

@@ -15,7 +15,7 @@ BackendInfo DeviceBackend::info() const {
 }
 
 bool DeviceBackend::try_submit(DecodeJob&& job) {
-  if (closed_ || in_it_ == appetite().jobs) return false;
+  if (closed_ || in_it_ == queue_depth().jobs) return false;
   ++in_it_;
   ++undone_;
   struct Running {

@@ -18,7 +18,7 @@ class DeviceBackend final : public Backend {
   ~DeviceBackend() override { shutdown(); }
 
   BackendInfo info() const override;
-  Appetite appetite() const override { return {.jobs = 4, .at_once = 1, .few = 4, .most = 16}; }
+  QueueDepth queue_depth() const override { return {.jobs = 4, .at_once = 1, .few = 4, .most = 16}; }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener listener) override { device_.listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override;

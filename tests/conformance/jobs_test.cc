@@ -44,7 +44,7 @@ TEST_CASE("a job beyond depth is refused and left as it was, and every accepted 
     }
 
     REQUIRE(refused);
-    REQUIRE(accepted >= backend->appetite().jobs);
+    REQUIRE(accepted >= backend->queue_depth().jobs);
     REQUIRE(refused->tasks.size() == 6);
     REQUIRE(refused->tasks[5].image.bytes.size() > 0);
     REQUIRE(refused->recipe);
@@ -61,7 +61,7 @@ TEST_CASE("the next job may be submitted as soon as one is told done", "[conform
   for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row, {.lanes = 1, .fake = "depth=1"});
-    std::vector<JobOnTheBench> benches = small_jobs(backend->appetite().jobs + 30, 1);
+    std::vector<JobOnTheBench> benches = small_jobs(backend->queue_depth().jobs + 30, 1);
     Collector collector;
     std::atomic<std::size_t> next = 0;
     std::atomic<int> refusals = 0;
@@ -76,7 +76,7 @@ TEST_CASE("the next job may be submitted as soon as one is told done", "[conform
       if (!backend->try_submit(std::move(job))) ++refusals;
     };
 
-    for (std::uint32_t i = 0; i < backend->appetite().jobs; ++i) submit();
+    for (std::uint32_t i = 0; i < backend->queue_depth().jobs; ++i) submit();
 
     collector.wait_for(benches.size());
     REQUIRE(refusals == 0);
@@ -110,15 +110,15 @@ TEST_CASE("shutdown hands every job back and takes no more", "[conformance]") {
     INFO(row.name);
     Collector collector;
     const std::unique_ptr<Backend> backend = start(row, {.lanes = 2, .fake = "delay_us=50000"});
-    std::vector<JobOnTheBench> benches = small_jobs(backend->appetite().jobs + 1, 30, 200);
-    for (std::uint32_t i = 0; i < backend->appetite().jobs; ++i)
+    std::vector<JobOnTheBench> benches = small_jobs(backend->queue_depth().jobs + 1, 30, 200);
+    for (std::uint32_t i = 0; i < backend->queue_depth().jobs; ++i)
       REQUIRE(backend->try_submit(benches[i].job(collector)));
 
     backend->shutdown();
     backend->shutdown();
 
-    REQUIRE(collector.count() == backend->appetite().jobs);
-    REQUIRE(all_made_or(collector.wait_for(backend->appetite().jobs), Code::kCancelled));
+    REQUIRE(collector.count() == backend->queue_depth().jobs);
+    REQUIRE(all_made_or(collector.wait_for(backend->queue_depth().jobs), Code::kCancelled));
     REQUIRE_FALSE(backend->try_submit(benches.back().job(collector)));
   }
 }
@@ -201,12 +201,12 @@ TEST_CASE("a listener to a device that is lost already is told at once", "[confo
 TEST_CASE("what keeps a backend busy makes sense", "[conformance]") {
   for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
-    const Appetite appetite = start(row, {.lanes = 3})->appetite();
+    const QueueDepth queue_depth = start(row, {.lanes = 3})->queue_depth();
 
-    REQUIRE(appetite.at_once >= 1);
-    REQUIRE(appetite.jobs >= appetite.at_once);
-    REQUIRE(appetite.few >= 1);
-    REQUIRE(appetite.most >= appetite.few);
+    REQUIRE(queue_depth.at_once >= 1);
+    REQUIRE(queue_depth.jobs >= queue_depth.at_once);
+    REQUIRE(queue_depth.few >= 1);
+    REQUIRE(queue_depth.most >= queue_depth.few);
   }
 }
 

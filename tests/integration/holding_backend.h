@@ -36,7 +36,7 @@ class HoldingBackend final : public Backend {
   BackendInfo info() const override {
     return {.name = "test", .lanes = lanes_, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
   }
-  Appetite appetite() const override { return {.jobs = depth_, .at_once = lanes_, .few = 4, .most = 16}; }
+  QueueDepth queue_depth() const override { return {.jobs = depth_, .at_once = lanes_, .few = 4, .most = 16}; }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
   // Jobs stay where they are; it takes no more.

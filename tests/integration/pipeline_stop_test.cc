@@ -47,7 +47,7 @@ class MeetingBackend final : public Backend {
  public:
   MeetingBackend(Meeting& meeting, std::atomic<int>& met) : meeting_(meeting), met_(met) {}
   BackendInfo info() const override { return {.name = "meeting", .device = "meeting"}; }
-  Appetite appetite() const override { return {}; }
+  QueueDepth queue_depth() const override { return {}; }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener) override {}
   [[nodiscard]] bool try_submit(DecodeJob&&) override { return false; }

@@ -66,7 +66,7 @@ TEST_CASE("what is taken does not count among what is left", "[pipeline]") {
   REQUIRE(indices(ready.take(2)) == std::vector<std::uint32_t>{0});
 }
 
-constexpr Appetite lanes(std::uint32_t count) {
+constexpr QueueDepth lanes(std::uint32_t count) {
   return {.jobs = 2 * count, .at_once = count, .few = 4, .most = 16};
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a large batch's last jobs still keep a lane busy for a while", "[pipe
 }
 
 TEST_CASE("a device that works on many samples at once gets as many as it asks for", "[pipeline]") {
-  const Appetite device{.jobs = 3, .at_once = 1, .few = 32, .most = 64};
+  const QueueDepth device{.jobs = 3, .at_once = 1, .few = 32, .most = 64};
 
   REQUIRE(samples_a_job(1000, 1000, device) == 64);
   REQUIRE(samples_a_job(1000, 10, device) == 32);

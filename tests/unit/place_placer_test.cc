@@ -12,7 +12,7 @@ class Choosy final : public Backend {
   explicit Choosy(std::vector<ImageFormat> formats) : formats_(std::move(formats)) {}
 
   BackendInfo info() const override { return {}; }
-  Appetite appetite() const override { return {}; }
+  QueueDepth queue_depth() const override { return {}; }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override {
     if (recipe.patches) return Error{Code::kUnsupported, "no patches"};
     if (facts.source.has.passes) return Error{Code::kUnsupported, "no files of several passes"};

@@ -51,7 +51,7 @@ class StandInBackend final : public Backend {
   BackendInfo info() const override {
     return {.name = "cpu", .device = "stand-in", .detail = "none", .lanes = 1, .formats = {ImageFormat::kJpeg}};
   }
-  Appetite appetite() const override { return {.jobs = 4, .few = 4, .most = 16}; }
+  QueueDepth queue_depth() const override { return {.jobs = 4, .few = 4, .most = 16}; }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener) override {}
   bool try_submit(DecodeJob&& job) override {

@@ -159,7 +159,7 @@ CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, std::optiona
       decoder_(std::move(decoder)),
       cache_(services.cache),
       counters_(services.counters),
-      queue_(appetite().jobs) {}
+      queue_(queue_depth().jobs) {}
 
 Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
   Result<void> pinned;

@@ -42,7 +42,9 @@ class CpuBackend final : public Backend {
   ~CpuBackend() override { shutdown(); }
 
   BackendInfo info() const override { return info_; }
-  Appetite appetite() const override { return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 4, .most = 16}; }
+  QueueDepth queue_depth() const override {
+    return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 4, .most = 16};
+  }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener) override {}  // a processor is not lost
   [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }

@@ -141,7 +141,7 @@ CudaBackend::CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<
                                                                           .gpu = gpu,
                                                                           .most = settings.tensors,
                                                                           .patience = settings.hang})),
-      lanes_(info_.lanes, appetite().jobs, "mr-gpu-", services.limits,
+      lanes_(info_.lanes, queue_depth().jobs, "mr-gpu-", services.limits,
              [this](std::uint32_t number, const DecodeJob& job, const SampleLimits& limits,
                     const std::function<bool()>& stopped) {
                return CudaLane(*device_, info_.memories.front(), number, staging_, patience_).run(job, limits, stopped);

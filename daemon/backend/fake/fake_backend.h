@@ -35,7 +35,7 @@ class FakeBackend final : public Backend {
   ~FakeBackend() override { shutdown(); }
 
   BackendInfo info() const override;
-  Appetite appetite() const override { return {.jobs = options_.depth, .few = 4, .most = 16}; }
+  QueueDepth queue_depth() const override { return {.jobs = options_.depth, .few = 4, .most = 16}; }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_);

@@ -37,7 +37,7 @@ class FpgaBackend final : public Backend {
   ~FpgaBackend() override { shutdown(); }
 
   BackendInfo info() const override { return info_; }
-  Appetite appetite() const override {
+  QueueDepth queue_depth() const override {
     return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 16, .most = 64};
   }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;

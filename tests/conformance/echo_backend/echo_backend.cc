@@ -59,7 +59,7 @@ Result<void> EchoBackend::can_make(const SampleFacts& facts, const Recipe& recip
 bool EchoBackend::try_submit(DecodeJob&& job) {
   {
     MutexLock lock(mutex_);
-    if (closed_ || in_it_ == appetite().jobs) return false;
+    if (closed_ || in_it_ == queue_depth().jobs) return false;
     ++in_it_;
     queue_.push_back({std::move(job), Clock::now()});
   }

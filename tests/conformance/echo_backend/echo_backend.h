@@ -36,7 +36,7 @@ class EchoBackend final : public Backend {
   ~EchoBackend() override { shutdown(); }
 
   BackendInfo info() const override;
-  Appetite appetite() const override { return {.jobs = 2, .at_once = 1, .few = 1, .most = 8}; }
+  QueueDepth queue_depth() const override { return {.jobs = 2, .at_once = 1, .few = 1, .most = 8}; }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener) override {}  // a thread is not lost
   [[nodiscard]] bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_);
