@@ -115,7 +115,7 @@ Result<CacheDropped> ImageCache::drop(CacheTiers tiers) {
 // Whether several jobs use the dataset: then what is made for one is of use to another soon.
 bool ImageCache::is_shared(const DatasetMember& member) const {
   if (options_.uses == nullptr || member.dataset == DatasetNumber::kNone) return false;
-  return options_.uses->outlook()->at(member.dataset, MemoryTier::seconds_now()).jobs() > kAlone;
+  return options_.uses->forecast()->at(member.dataset, MemoryTier::seconds_now()).jobs() > kAlone;
 }
 
 bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes) {

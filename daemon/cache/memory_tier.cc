@@ -51,9 +51,9 @@ void MemoryTier::update(Shard& shard, double now) {
   shard.now = std::max(shard.now, now);
   if (uses_ == nullptr) return;
   const std::uint64_t version = uses_->version();
-  if (version == shard.outlook_version) return;
-  shard.outlook_version = version;
-  shard.outlook = uses_->outlook();
+  if (version == shard.forecast_version) return;
+  shard.forecast_version = version;
+  shard.forecast = uses_->forecast();
 }
 
 std::optional<KeptEntry> MemoryTier::find(const CacheKey& key, KeptKind kind, const DatasetMember& member, Look look,
@@ -70,7 +70,7 @@ std::optional<KeptEntry> MemoryTier::find(const CacheKey& key, KeptKind kind, co
   }
   if (look == Look::kFirst) {
     update(shard, now);
-    shard.policy.asked(entry.member, *shard.outlook, shard.now);
+    shard.policy.asked(entry.member, *shard.forecast, shard.now);
   }
   return entry;
 }
@@ -79,7 +79,7 @@ void MemoryTier::asked(const CacheKey& key, const DatasetMember& member, double 
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   update(shard, now);
-  shard.policy.asked(known(member, key), *shard.outlook, shard.now);
+  shard.policy.asked(known(member, key), *shard.forecast, shard.now);
 }
 
 bool MemoryTier::has_room_for(const CacheKey& key, std::size_t bytes) {
@@ -97,7 +97,7 @@ bool MemoryTier::is_worth_making(const CacheKey& key, const Plan& plan, double n
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   update(shard, now);
-  return shard.policy.worth_making(piece, *shard.outlook, shard.now);
+  return shard.policy.worth_making(piece, *shard.forecast, shard.now);
 }
 
 MemoryTier::Change MemoryTier::put(const CacheKey& key, KeptKind kind, KeptEntry entry, double now) {
@@ -118,7 +118,7 @@ MemoryTier::Change MemoryTier::put(const CacheKey& key, KeptKind kind, KeptEntry
   std::optional<Policy::Ticket> ticket = shard.policy.found(piece, shard.now);
   if (!ticket) {
     std::vector<Policy::Ticket> others;
-    ticket = shard.policy.admit(piece, *shard.outlook, shard.now, others);
+    ticket = shard.policy.admit(piece, *shard.forecast, shard.now, others);
     for (const Policy::Ticket other : others) {
       change.of(shard.entries[other].place.kind).evicted += 1;
       take(shard, other, gone, change);

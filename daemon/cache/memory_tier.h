@@ -102,15 +102,15 @@ class MemoryTier {
     Policy policy MILLRACE_GUARDED_BY(mutex);
     std::vector<Held> entries MILLRACE_GUARDED_BY(mutex);  // by ticket
     std::unordered_map<Place, Policy::Ticket, Hash> places MILLRACE_GUARDED_BY(mutex);
-    std::shared_ptr<const Outlook> outlook MILLRACE_GUARDED_BY(mutex) = std::make_shared<const Outlook>();
-    std::uint64_t outlook_version MILLRACE_GUARDED_BY(mutex) = 0;
+    std::shared_ptr<const ReuseForecast> forecast MILLRACE_GUARDED_BY(mutex) = std::make_shared<const ReuseForecast>();
+    std::uint64_t forecast_version MILLRACE_GUARDED_BY(mutex) = 0;
     double now MILLRACE_GUARDED_BY(mutex) = 0;  // of the last call; it never goes back
   };
 
   static std::uint64_t cost(const KeptEntry& entry) { return entry.bytes->footprint() + kOverhead; }
   static DatasetMember known(const DatasetMember& member, const CacheKey& key);
   Shard& shard_of(const CacheKey& key) { return *shards_[key.shard() % shards_.size()]; }
-  // Brings the shard's clock and outlook up to date.
+  // Brings the shard's clock and forecast up to date.
   void update(Shard& shard, double now) MILLRACE_REQUIRES(shard.mutex);
   // Takes an entry out of the table, not out of the policy.
   void take(Shard& shard, Policy::Ticket ticket, Gone& gone, Change& change) MILLRACE_REQUIRES(shard.mutex);

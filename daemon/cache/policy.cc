@@ -26,8 +26,8 @@ constexpr double kOnceTouched = 0.05;  // touches of a thing that was asked for 
 // What entries of one group are worth at one moment.
 class Policy::Appraisal {
  public:
-  Appraisal(const Policy& policy, DatasetNumber dataset, const Outlook& outlook, double now)
-      : policy_(policy), dataset_(dataset), moment_(outlook.at(dataset, now)), span_(policy.sketch_.span(now)) {}
+  Appraisal(const Policy& policy, DatasetNumber dataset, const ReuseForecast& forecast, double now)
+      : policy_(policy), dataset_(dataset), moment_(forecast.at(dataset, now)), span_(policy.sketch_.span(now)) {}
 
   bool is_used() const { return moment_.rate() > 0; }  // by sessions that tell
 
@@ -66,17 +66,17 @@ class Policy::Appraisal {
 
   const Policy& policy_;
   const DatasetNumber dataset_;
-  const Outlook::Moment moment_;
+  const ReuseForecast::Moment moment_;
   const double span_;
 };
 
 Policy::Policy(const Options& options)
     : budget_(options.budget.count), random_(options.seed | 1), sketch_(options.observed), groups_(1) {}
 
-void Policy::asked(const DatasetMember& member, const Outlook& outlook, double now) {
+void Policy::asked(const DatasetMember& member, const ReuseForecast& forecast, double now) {
   Group& group = groups_[group_found(member.dataset)];
   if (group.dataset == member.dataset) group.last_used = std::max(group.last_used, now);
-  if (!outlook.in_use(member.dataset)) sketch_.touch(thing_of(member), now);
+  if (!forecast.in_use(member.dataset)) sketch_.touch(thing_of(member), now);
 }
 
 void Policy::touched(Ticket ticket, const DatasetMember& member) {
@@ -94,21 +94,21 @@ void Policy::touched(Ticket ticket, const DatasetMember& member) {
   entries_[ticket].listing = member.listing;
 }
 
-bool Policy::worth_making(const Piece& piece, const Outlook& outlook, double now) {
+bool Policy::worth_making(const Piece& piece, const ReuseForecast& forecast, double now) {
   going_.clear();
-  const double worth = Appraisal(*this, piece.member.dataset, outlook, now).of(piece);
-  const bool room = make_room(piece, worth, outlook, now, going_);
+  const double worth = Appraisal(*this, piece.member.dataset, forecast, now).of(piece);
+  const bool room = make_room(piece, worth, forecast, now, going_);
   for (const Ticket ticket : going_) entries_[ticket].going = false;
   return room;
 }
 
-std::optional<Policy::Ticket> Policy::admit(const Piece& piece, const Outlook& outlook, double now,
+std::optional<Policy::Ticket> Policy::admit(const Piece& piece, const ReuseForecast& forecast, double now,
                                             std::vector<Ticket>& gone) {
   going_.clear();
   const GroupNumber group = group_of(piece.member.dataset);
   groups_[group].last_used = std::max(groups_[group].last_used, now);
-  const double worth = Appraisal(*this, piece.member.dataset, outlook, now).of(piece);
-  const bool room = make_room(piece, worth, outlook, now, going_);
+  const double worth = Appraisal(*this, piece.member.dataset, forecast, now).of(piece);
+  const bool room = make_room(piece, worth, forecast, now, going_);
   for (const Ticket ticket : going_) entries_[ticket].going = false;
   if (!room) {
     drop_empty_group(group);
@@ -137,14 +137,14 @@ void Policy::removed(Ticket ticket) {
   free_.push_back(ticket);
 }
 
-bool Policy::make_room(const Piece& piece, double worth, const Outlook& outlook, double now,
+bool Policy::make_room(const Piece& piece, double worth, const ReuseForecast& forecast, double now,
                        std::vector<Ticket>& going) {
   if (worth <= 0 || piece.bytes > budget_) return false;
   std::uint64_t used = used_;
   const bool lasting = piece.costs >= kHitsUntilLasting * piece.saves;  // worth much the same from moment to moment
   if (lasting && used + piece.bytes > budget_ && is_below_bar(worth, now)) return false;
   while (used + piece.bytes > budget_) {
-    const std::optional<Victim> victim = worst(outlook, now);
+    const std::optional<Victim> victim = worst(forecast, now);
     if (victim && victim->worth * kMargin >= worth) bar_ = {victim->worth * kMargin, now, kRefusalsByBar};
     if (!victim || victim->worth * kMargin >= worth) return false;
     entries_[victim->entry].going = true;
@@ -161,13 +161,13 @@ bool Policy::is_below_bar(double worth, double now) {
 }
 
 // Of what nobody uses, an entry of the dataset that is unused the longest; otherwise the worst that was drawn.
-std::optional<Policy::Victim> Policy::worst(const Outlook& outlook, double now) {
+std::optional<Policy::Victim> Policy::worst(const ReuseForecast& forecast, double now) {
   std::optional<Victim> worst;
   std::optional<Ticket> idle;
   double longest = std::numeric_limits<double>::infinity();
   for (const Group& group : groups_) {
     if (group.empty()) continue;
-    const Appraisal appraisal(*this, group.dataset, outlook, now);
+    const Appraisal appraisal(*this, group.dataset, forecast, now);
     if (appraisal.is_used() || now - group.last_used <= kIdleSeconds) {
       if (idle) continue;
       for (std::size_t kind = 0; kind < kKeptKinds; ++kind) look(group, static_cast<KeptKind>(kind), appraisal, worst);

@@ -1,5 +1,5 @@
 // Who is let into one tier of the cache, and who goes for it: what saves the most seconds a byte and second of its stay,
-// by reuse that is known (outlook.h) or, where nobody knows it, was observed. It holds no bytes and does nothing but
+// by reuse that is known (reuse_forecast.h) or, where nobody knows it, was observed. It holds no bytes and does nothing but
 // decide; the tier keeps the entries and does as it is told.
 //
 //   asked()         once for each file that is asked for, whatever is kept of it
@@ -26,7 +26,7 @@
 // make but the read; who is dropped from memory stays on disk by the disk's own policy.
 //
 // Thread-bound(its owner): all calls of one object under one lock, in shards that of the shard, each with its share of
-// the budget. `now` is seconds of the clock that the Outlook's sessions are told in, and never goes back. An Outlook is
+// the budget. `now` is seconds of the clock that the ReuseForecast's sessions are told in, and never goes back. A ReuseForecast is
 // UseTable's, asked for anew for each call or each few; it may be older than the last call's.
 #pragma once
 
@@ -37,7 +37,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/cache/outlook.h"
+#include "daemon/cache/reuse_forecast.h"
 #include "daemon/cache/touch_sketch.h"
 #include "daemon/model/dataset_use.h"
 #include "daemon/model/kept_bytes.h"
@@ -68,12 +68,12 @@ class Policy {
 
   explicit Policy(const Options& options);
 
-  void asked(const DatasetMember& member, const Outlook& outlook, double now);
+  void asked(const DatasetMember& member, const ReuseForecast& forecast, double now);
   void touched(Ticket entry, const DatasetMember& member);
 
-  bool worth_making(const Piece& piece, const Outlook& outlook, double now);
+  bool worth_making(const Piece& piece, const ReuseForecast& forecast, double now);
   // Those who go for it are added to `gone`; their tickets are free, and the newcomer may have one of them.
-  std::optional<Ticket> admit(const Piece& piece, const Outlook& outlook, double now, std::vector<Ticket>& gone);
+  std::optional<Ticket> admit(const Piece& piece, const ReuseForecast& forecast, double now, std::vector<Ticket>& gone);
   // What a start finds on disk: let in while there is room, and nobody goes for it. `last_used`: seconds as `now`, less than
   // 0 for what was used before the start.
   std::optional<Ticket> found(const Piece& piece, double last_used);
@@ -127,10 +127,11 @@ class Policy {
   Ticket add(const Piece& piece, GroupNumber group);
   void attach(Ticket ticket, GroupNumber group);
   void detach(Ticket ticket);
-  std::optional<Victim> worst(const Outlook& outlook, double now);
+  std::optional<Victim> worst(const ReuseForecast& forecast, double now);
   void look(const Group& group, KeptKind kind, const Appraisal& appraisal, std::optional<Victim>& worst);
   std::optional<Ticket> idle_entry(const Group& group) const;
-  bool make_room(const Piece& piece, double worth, const Outlook& outlook, double now, std::vector<Ticket>& going);
+  bool make_room(const Piece& piece, double worth, const ReuseForecast& forecast, double now,
+                 std::vector<Ticket>& going);
   bool is_below_bar(double worth, double now);
   std::uint32_t draw(std::size_t below);
 

@@ -9,7 +9,7 @@ namespace millrace {
 class UseTable::Use final : public DatasetUse {
  public:
   Use(UseTable& table, const Dataset& dataset) : table_(table) {
-    Outlook::Session session{
+    ReuseForecast::Session session{
         .listing = member_of(dataset, SampleId{0}).listing, .dataset_samples = dataset.samples(), .reached = reached_};
     MutexLock lock(table_.mutex_);
     row_ = table_.rows_.insert(table_.rows_.end(), Row{dataset.number(), std::move(session)});
@@ -22,7 +22,7 @@ class UseTable::Use final : public DatasetUse {
 
   void epoch_begun(EpochBegun epoch, double now) override {
     MutexLock lock(table_.mutex_);
-    Outlook::Session& session = row_->session;
+    ReuseForecast::Session& session = row_->session;
     if (session.epochs > 0) {
       note_end(session, now);  // of one that was broken off by this one
       session.gap = std::max(now - session.ended, 0.0);
@@ -54,7 +54,7 @@ class UseTable::Use final : public DatasetUse {
   }
 
  private:
-  void note_end(Outlook::Session& session, double now) {
+  void note_end(ReuseForecast::Session& session, double now) {
     if (session.epochs == 0 || session.ended >= 0) return;
     session.ended = std::max(now, 0.0);
     const double done = static_cast<double>(reached_->load() - session.first);
@@ -70,23 +70,23 @@ std::unique_ptr<DatasetUse> UseTable::begin(const Dataset& dataset) {
   return std::make_unique<Use>(*this, dataset);
 }
 
-std::shared_ptr<const Outlook> UseTable::outlook() const {
+std::shared_ptr<const ReuseForecast> UseTable::forecast() const {
   MutexLock lock(mutex_);
-  return outlook_;
+  return forecast_;
 }
 
 // Uses without an epoch so far say nothing.
 void UseTable::publish() {
-  std::map<DatasetNumber, Outlook::InUse> datasets;
+  std::map<DatasetNumber, ReuseForecast::InUse> datasets;
   for (const Row& row : rows_) {
     if (row.session.epochs == 0 || row.dataset == DatasetNumber::kNone) continue;
-    Outlook::InUse& use = datasets[row.dataset];
+    ReuseForecast::InUse& use = datasets[row.dataset];
     use.dataset = row.dataset;
     use.sessions.push_back(row.session);
   }
-  std::vector<Outlook::InUse> all;
+  std::vector<ReuseForecast::InUse> all;
   for (auto& [number, use] : datasets) all.push_back(std::move(use));
-  outlook_ = std::make_shared<const Outlook>(std::move(all));
+  forecast_ = std::make_shared<const ReuseForecast>(std::move(all));
   version_.fetch_add(1, std::memory_order_release);
 }
 

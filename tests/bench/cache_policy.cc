@@ -58,7 +58,7 @@ void time_calls() {
     }
   }
   millrace::Policy policy({.budget = millrace::Bytes{kSamples}});
-  const auto outlook = table.outlook();
+  const auto forecast = table.forecast();
   const auto piece = [&](std::uint32_t i, float costs) {
     return millrace::Policy::Piece{
         .member = member(i), .kind = millrace::KeptKind::kPacked, .bytes = 1, .saves = 0.5F, .costs = costs};
@@ -74,16 +74,17 @@ void time_calls() {
     else
       std::printf("  %-44s %8.0f ns\n", what, took.count() / kCalls);
   };
-  for (std::uint32_t i = 0; i < kSamples; ++i) policy.admit(piece(i, 0), *outlook, now, gone);
+  for (std::uint32_t i = 0; i < kSamples; ++i) policy.admit(piece(i, 0), *forecast, now, gone);
   if (!json) std::printf("calls, %zu entries of %u datasets in use\n", policy.entries(), kDatasets);
-  time("asked", [&](std::uint32_t i) { policy.asked(member(i), *outlook, now); });
+  time("asked", [&](std::uint32_t i) { policy.asked(member(i), *forecast, now); });
   time("touched", [&](std::uint32_t i) { policy.touched(i, member(i)); });
-  time("worth_making, packed", [&](std::uint32_t i) { policy.worth_making(piece(kSamples + i, 1.5F), *outlook, now); });
+  time("worth_making, packed",
+       [&](std::uint32_t i) { policy.worth_making(piece(kSamples + i, 1.5F), *forecast, now); });
   time("worth_making, made for nothing",
-       [&](std::uint32_t i) { policy.worth_making(piece(kSamples + i, 0), *outlook, now); });
+       [&](std::uint32_t i) { policy.worth_making(piece(kSamples + i, 0), *forecast, now); });
   time("admit, made for nothing", [&](std::uint32_t i) {
     gone.clear();
-    policy.admit(piece(kSamples + i, 0), *outlook, now, gone);
+    policy.admit(piece(kSamples + i, 0), *forecast, now, gone);
   });
 }
 

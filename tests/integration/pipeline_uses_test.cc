@@ -19,7 +19,7 @@ TEST_CASE("a dataset is in use while a session runs epochs over it, and its orde
   PipelineFixture fixture({.roots = {folder.path()}, .slots = 2, .uses = &table});
   const auto dataset = *fixture.list(folder.path());
   REQUIRE(dataset->number() != DatasetNumber::kNone);
-  REQUIRE_FALSE(table.outlook()->in_use(dataset->number()));
+  REQUIRE_FALSE(table.forecast()->in_use(dataset->number()));
 
   EpochRequest epoch = epoch_of(dataset, 3);
   epoch.order.epoch = 0;
@@ -34,8 +34,8 @@ TEST_CASE("a dataset is in use while a session runs epochs over it, and its orde
     spec.epoch = in_epoch;
     const EpochOrder order = *EpochOrder::create(spec);
     const DatasetMember sample = member_of(*dataset, order.batch(place / 3)[place % 3]);
-    const auto outlook = table.outlook();
-    return outlook->at(dataset->number(), now).expect(sample.sample, sample.listing).wait;
+    const auto forecast = table.forecast();
+    return forecast->at(dataset->number(), now).expect(sample.sample, sample.listing).wait;
   };
   const auto position_in = [&](std::uint64_t place, std::uint64_t in_epoch) {
     EpochOrderSpec spec = epoch.order;
@@ -62,11 +62,11 @@ TEST_CASE("a dataset is in use while a session runs epochs over it, and its orde
   REQUIRE(fixture.release(*second.tensor).has_value());
   for (int i = 0; i < 2; ++i) REQUIRE(fixture.release(*fixture.sink().wait_completed().tensor).has_value());
   fixture.sink().wait_ended();
-  REQUIRE(table.outlook()->in_use(dataset->number()));  // another epoch is to be expected
+  REQUIRE(table.forecast()->in_use(dataset->number()));  // another epoch is to be expected
   REQUIRE(wait(6, 0) > 0);
 
   fixture.close();
-  REQUIRE_FALSE(table.outlook()->in_use(dataset->number()));
+  REQUIRE_FALSE(table.forecast()->in_use(dataset->number()));
 }
 
 TEST_CASE("an epoch that is stopped has ended for the dataset's use as well", "[pipeline][integration]") {
@@ -75,7 +75,7 @@ TEST_CASE("an epoch that is stopped has ended for the dataset's use as well", "[
   UseTable table;
   PipelineFixture fixture({.roots = {folder.path()}, .slots = 2, .uses = &table});
   const auto dataset = *fixture.list(folder.path());
-  const auto rate = [&] { return table.outlook()->at(dataset->number(), seconds_now() + 1e6).rate(); };
+  const auto rate = [&] { return table.forecast()->at(dataset->number(), seconds_now() + 1e6).rate(); };
   fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch_of(dataset, 3)); });
   fixture.sink().wait_completed();
   const double running = rate();

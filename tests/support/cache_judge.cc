@@ -116,9 +116,9 @@ Judged CacheJudge::policy(std::int64_t bytes, Knowing knowing) const {
     const bool of_job = touch.job < jobs_.size() && knowing != Knowing::kNothing;
     if (of_job && touch.position == 0) begin_epoch(touch);
     if (of_job) uses[touch.job]->reached(touch.position + 1);
-    const std::shared_ptr<const Outlook> outlook = table.outlook();
+    const std::shared_ptr<const ReuseForecast> forecast = table.forecast();
     const DatasetMember& member = members_[touch.thing];
-    policy.asked(member, *outlook, touch.time);
+    policy.asked(member, *forecast, touch.time);
     const bool hit = tickets.contains(touch.thing);
     bool made = false;
     if (hit) policy.touched(tickets.at(touch.thing), member);
@@ -128,10 +128,10 @@ Judged CacheJudge::policy(std::int64_t bytes, Knowing knowing) const {
                               .bytes = static_cast<std::uint32_t>(thing.bytes),
                               .saves = static_cast<float>(thing.saves),
                               .costs = static_cast<float>(thing.costs)};
-    if (!hit && policy.worth_making(piece, *outlook, touch.time)) {
+    if (!hit && policy.worth_making(piece, *forecast, touch.time)) {
       made = true;
       gone.clear();
-      const std::optional<Policy::Ticket> ticket = policy.admit(piece, *outlook, touch.time, gone);
+      const std::optional<Policy::Ticket> ticket = policy.admit(piece, *forecast, touch.time, gone);
       for (const Policy::Ticket other : gone) tickets.erase(things[other]);
       if (ticket) {
         things.resize(std::max<std::size_t>(things.size(), *ticket + 1));

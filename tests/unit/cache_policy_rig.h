@@ -50,10 +50,10 @@ struct PolicyRig {
     return begun;
   }
 
-  bool worth(const Policy::Piece& piece) { return policy.worth_making(piece, *table.outlook(), now); }
+  bool worth(const Policy::Piece& piece) { return policy.worth_making(piece, *table.forecast(), now); }
   std::optional<Policy::Ticket> admit(const Policy::Piece& piece) {
     gone.clear();
-    const auto ticket = policy.admit(piece, *table.outlook(), now, gone);
+    const auto ticket = policy.admit(piece, *table.forecast(), now, gone);
     for (const Policy::Ticket other : gone) std::erase(in, other);
     if (ticket) in.push_back(*ticket);
     return ticket;
@@ -63,7 +63,7 @@ struct PolicyRig {
     for (std::uint32_t i = 0; i < samples; ++i) REQUIRE(admit(piece(member(number, i), 1, 0.5, costs)));
   }
   void asked(const DatasetMember& member, int times = 1) {
-    for (int i = 0; i < times; ++i) policy.asked(member, *table.outlook(), now);
+    for (int i = 0; i < times; ++i) policy.asked(member, *table.forecast(), now);
   }
 
   Policy policy;

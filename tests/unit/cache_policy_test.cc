@@ -309,7 +309,7 @@ TEST_CASE("tickets and bytes stay true whatever is asked", "[cache]") {
       const bool found = what == 5;
       gone.clear();
       const auto ticket =
-          found ? rig.policy.found(some, rig.now) : rig.policy.admit(some, *rig.table.outlook(), rig.now, gone);
+          found ? rig.policy.found(some, rig.now) : rig.policy.admit(some, *rig.table.forecast(), rig.now, gone);
       for (const Policy::Ticket other : gone) REQUIRE(bytes.erase(other) == 1);
       if (ticket) REQUIRE(bytes.emplace(*ticket, some.bytes).second);
       REQUIRE((ticket || gone.empty()));

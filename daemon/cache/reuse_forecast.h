@@ -5,7 +5,7 @@
 //   epoch 3, reached 5 of 8:   2 7 0 4 1 | 6 3 5        sample 3 comes after 1 more, at 6 / speed - 5 / speed
 //   epoch 4, expected:         5 0 3 6 2 7 1 4          sample 0 comes after 3 + gap + 1
 //
-// Thread-safe: an Outlook never changes once it is shared, but for the progress that its sessions note.
+// Thread-safe: a ReuseForecast never changes once it is shared, but for the progress that its sessions note.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ struct Expectation {
   double further = 0;                                     // touches that are still to come, as far as one can hope
 };
 
-class Outlook {
+class ReuseForecast {
  public:
   // One session's epochs over one dataset.
   struct Session {
@@ -48,7 +48,7 @@ class Outlook {
     std::vector<Session> sessions;
   };
 
-  // One dataset as it is at one moment, for many questions. Borrows from the Outlook.
+  // One dataset as it is at one moment, for many questions. Borrows from the ReuseForecast.
   class Moment {
    public:
     double rate() const { return rate_; }
@@ -57,7 +57,7 @@ class Outlook {
     Expectation expect(std::uint32_t sample, std::uint16_t listing) const;
 
    private:
-    friend class Outlook;
+    friend class ReuseForecast;
     static constexpr std::size_t kMost = 32;  // sessions whose orders count; of others the rates do
     struct Ahead {
       const Session* session = nullptr;
@@ -75,8 +75,8 @@ class Outlook {
     double jobs_ = 0;
   };
 
-  Outlook() = default;
-  explicit Outlook(std::vector<InUse> datasets);  // any order, each once
+  ReuseForecast() = default;
+  explicit ReuseForecast(std::vector<InUse> datasets);  // any order, each once
 
   bool in_use(DatasetNumber dataset) const { return find(dataset) != nullptr; }
   Moment at(DatasetNumber dataset, double now) const;  // of one that nobody uses: rate 0

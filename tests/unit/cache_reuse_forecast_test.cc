@@ -20,7 +20,7 @@ struct OneSession {
     use->reached(reached);
   }
   Expectation expect(std::uint32_t sample, std::uint16_t listing = 1) const {
-    return table.outlook()->at(kOne, now).expect(sample, listing);
+    return table.forecast()->at(kOne, now).expect(sample, listing);
   }
 
   UseTable table;
@@ -89,8 +89,8 @@ TEST_CASE("a rank wants its share of the epoch alone", "[cache]") {
   epoch.samples = 25;
   use->epoch_begun(epoch, 1000);
   use->reached(10);
-  const auto outlook = table.outlook();
-  const Outlook::Moment moment = outlook->at(kOne, 1001);
+  const auto forecast = table.forecast();
+  const ReuseForecast::Moment moment = forecast->at(kOne, 1001);
 
   REQUIRE(moment.rate() == Approx(0.1));
   REQUIRE(moment.jobs() == Approx(0.25));
@@ -119,16 +119,16 @@ TEST_CASE("of samples that no order names the rate alone is known", "[cache]") {
 TEST_CASE("a dataset is in use from the first epoch of a session to the session's end", "[cache]") {
   UseTable table;
   auto use = table.begin(dataset_of(1, 100));
-  REQUIRE_FALSE(table.outlook()->in_use(kOne));
+  REQUIRE_FALSE(table.forecast()->in_use(kOne));
   use->epoch_begun(epoch_begun(100), 5);
-  const auto before = table.outlook();
+  const auto before = table.forecast();
   REQUIRE(before->in_use(kOne));
   use->epoch_ended(6);
-  REQUIRE(table.outlook()->in_use(kOne));
+  REQUIRE(table.forecast()->in_use(kOne));
 
   use.reset();
 
-  REQUIRE_FALSE(table.outlook()->in_use(kOne));
+  REQUIRE_FALSE(table.forecast()->in_use(kOne));
   REQUIRE(before->in_use(kOne));  // as it was, for who still looks at it
   REQUIRE(before->at(kOne, 7).rate() > 0);
 }
@@ -138,7 +138,7 @@ TEST_CASE("a folder that is not known is never in use", "[cache]") {
   const auto use = table.begin(dataset_of(0, 100));
   use->epoch_begun(epoch_begun(100), 5);
 
-  REQUIRE_FALSE(table.outlook()->in_use(DatasetNumber::kNone));
+  REQUIRE_FALSE(table.forecast()->in_use(DatasetNumber::kNone));
 }
 
 TEST_CASE("sessions come and go while others ask", "[cache]") {
@@ -153,12 +153,12 @@ TEST_CASE("sessions come and go while others ask", "[cache]") {
   };
   std::thread one(coming_and_going, 1), two(coming_and_going, 2);
   double most = 0;
-  for (int i = 0; i < 2000; ++i) most = std::max(most, table.outlook()->at(kOne, 1000).expect(3, 1).wait);
+  for (int i = 0; i < 2000; ++i) most = std::max(most, table.forecast()->at(kOne, 1000).expect(3, 1).wait);
   one.join();
   two.join();
 
   REQUIRE(most > 0);
-  REQUIRE_FALSE(table.outlook()->in_use(kOne));
+  REQUIRE_FALSE(table.forecast()->in_use(kOne));
 }
 
 TEST_CASE("a sketch never counts too few, and few too many", "[cache]") {

@@ -1,4 +1,4 @@
-#include "daemon/cache/outlook.h"
+#include "daemon/cache/reuse_forecast.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ constexpr double kUnknownSpeed = 500;  // samples a second, of a session that ha
 // Whether there will be another epoch nobody says. One that came twice comes again, many times; the first may be all.
 constexpr double kFurtherAtFirst = 2, kFurther = 16;
 
-double speed_of(const Outlook::Session& session, double reached, double now) {
+double speed_of(const ReuseForecast::Session& session, double reached, double now) {
   const double until = session.ended < 0 ? now : session.ended;
   const double done = reached - static_cast<double>(session.first);
   const double before = session.speed_before > 0 ? kBefore * static_cast<double>(session.samples) : 0;
@@ -22,7 +22,7 @@ double speed_of(const Outlook::Session& session, double reached, double now) {
 }
 
 // Of a pause that has lasted longer than the one before it nobody knows more than that it may last as long again.
-double rest_of_gap(const Outlook::Session& session, double now) {
+double rest_of_gap(const ReuseForecast::Session& session, double now) {
   if (session.ended < 0) return session.gap;
   const double since = std::max(now - session.ended, 0.0);
   return since < session.gap ? session.gap - since : since;
@@ -30,17 +30,17 @@ double rest_of_gap(const Outlook::Session& session, double now) {
 
 }  // namespace
 
-Outlook::Outlook(std::vector<InUse> datasets) : datasets_(std::move(datasets)) {
+ReuseForecast::ReuseForecast(std::vector<InUse> datasets) : datasets_(std::move(datasets)) {
   std::sort(datasets_.begin(), datasets_.end(), [](const InUse& a, const InUse& b) { return a.dataset < b.dataset; });
 }
 
-const Outlook::InUse* Outlook::find(DatasetNumber dataset) const {
+const ReuseForecast::InUse* ReuseForecast::find(DatasetNumber dataset) const {
   const auto found = std::lower_bound(datasets_.begin(), datasets_.end(), dataset,
                                       [](const InUse& use, DatasetNumber number) { return use.dataset < number; });
   return found != datasets_.end() && found->dataset == dataset ? &*found : nullptr;
 }
 
-Outlook::Moment Outlook::at(DatasetNumber dataset, double now) const {
+ReuseForecast::Moment ReuseForecast::at(DatasetNumber dataset, double now) const {
   Moment moment;
   const InUse* use = find(dataset);
   if (use == nullptr) return moment;
@@ -60,13 +60,13 @@ Outlook::Moment Outlook::at(DatasetNumber dataset, double now) const {
   return moment;
 }
 
-Expectation Outlook::Moment::expect(std::uint32_t sample, std::uint16_t listing) const {
+Expectation ReuseForecast::Moment::expect(std::uint32_t sample, std::uint16_t listing) const {
   Expectation expected{.rate = rate_, .further = further_};
   for (std::size_t i = 0; i < count_; ++i) expected.wait = std::min(expected.wait, wait(ahead_[i], sample, listing));
   return expected;
 }
 
-double Outlook::Moment::wait(const Ahead& ahead, std::uint32_t sample, std::uint16_t listing) const {
+double ReuseForecast::Moment::wait(const Ahead& ahead, std::uint32_t sample, std::uint16_t listing) const {
   const Session& session = *ahead.session;
   const double mean = ahead.cycle * session.world;  // between two touches of a sample
   if (sample >= session.dataset_samples || listing != session.listing) return mean;
