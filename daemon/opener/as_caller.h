@@ -1,4 +1,4 @@
-// Opens names as the user whose guise the thread wears: the kernel decides every step of the way. For one message: what
+// Opens names as the user whose credentials the thread has: the kernel decides every step of the way. For one message: what
 // it opens of the roots, from "/" down by their names, it holds no longer, so that a root can be unmounted and one that
 // was mounted anew is served.
 //

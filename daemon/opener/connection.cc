@@ -78,7 +78,7 @@ OpenerConnection::Reply OpenerConnection::open(const OpenFilesRequest& request) 
   Reply reply{{.number = request.number, .kind = OpenerReplyKind::kUnknownCaller, .answers = {}}, {}};
   const std::shared_ptr<const Caller> caller = shared_.callers.find(request.caller);
   if (!caller) return reply;
-  if (const Result<void> worn = guise_.put_on(caller); !worn) return {refusal(request.number, worn.error()), {}};
+  if (const Result<void> worn = credentials_.put_on(caller); !worn) return {refusal(request.number, worn.error()), {}};
   reply.message.kind = OpenerReplyKind::kOpened;
   const std::shared_ptr<const std::vector<RootName>> roots = shared_.roots.now();
   AsCaller opener(*roots, shared_.kerberos);

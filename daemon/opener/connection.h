@@ -5,10 +5,10 @@
 
 #include "daemon/fetch/opener_message.h"
 #include "daemon/opener/callers.h"
-#include "daemon/opener/guise.h"
 #include "daemon/opener/introduction.h"
 #include "daemon/opener/kerberos_mounts.h"
 #include "daemon/opener/served_roots.h"
+#include "daemon/opener/thread_credentials.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
@@ -45,7 +45,7 @@ class OpenerConnection {
   const Shared shared_;
   const ConnectionNumber number_;
   const UniqueFd socket_;
-  Guise guise_;
+  ThreadCredentials credentials_;
 };
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-#include "daemon/opener/guise.h"
+#include "daemon/opener/thread_credentials.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ bool take_id(long call, unsigned id) {
 
 }  // namespace
 
-Result<void> Guise::put_on(const std::shared_ptr<const Caller>& who) {
+Result<void> ThreadCredentials::put_on(const std::shared_ptr<const Caller>& who) {
   if (worn_ == who && who != nullptr) return {};
   worn_ = nullptr;
   if (take_groups(who->groups) && take_id(SYS_setfsgid, who->gid) && take_id(SYS_setfsuid, who->uid)) {

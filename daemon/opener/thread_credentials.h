@@ -10,7 +10,7 @@
 
 namespace millrace {
 
-class Guise {
+class ThreadCredentials {
  public:
   // From here on the kernel decides for `who`. Nothing where that is so already. kInternal: the kernel did not do it;
   // nothing may be opened then.
