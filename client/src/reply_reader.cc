@@ -16,7 +16,7 @@ inline namespace client {
 namespace {
 
 constexpr std::size_t kFirstBuffer = 16'384;
-constexpr std::chrono::microseconds kLookOut{50};      // after a heads-up
+constexpr std::chrono::microseconds kLookOut{50};      // after an early wake-up
 constexpr std::uint32_t kLongestMessage = 64U << 20U;  // the daemon's are far below
 
 std::uint32_t length_at(const char* bytes) {
@@ -46,13 +46,13 @@ Result<bool> ReplyReader::receive(Deadline deadline, const std::function<void(v1
   // What is there already costs no wait.
   if (!read() && !(wait(deadline) && read())) return false;
   Result<bool> news = take_messages(sink);
-  if (news && !*news && heads_up_ && look_out()) news = take_messages(sink);
+  if (news && !*news && woken_early_ && look_out()) news = take_messages(sink);
   return news;
 }
 
 // Going back to sleep would cost more than what is left to wait.
 bool ReplyReader::look_out() {
-  heads_up_ = false;
+  woken_early_ = false;
   const auto until = std::chrono::steady_clock::now() + kLookOut;
   while (!read()) {
     if (std::chrono::steady_clock::now() >= until) return false;
@@ -104,8 +104,8 @@ Result<bool> ReplyReader::take_messages(const std::function<void(v1::ServerMessa
       if (begin_ + whole > buffer_.size()) buffer_.resize(begin_ + whole);
       break;
     }
-    heads_up_ = length == 0;
-    if (heads_up_) {
+    woken_early_ = length == 0;
+    if (woken_early_) {
       begin_ += whole;
       continue;
     }

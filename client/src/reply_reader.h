@@ -42,7 +42,7 @@ class ReplyReader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not taken yet
   std::size_t end_ = 0;
-  bool heads_up_ = false;  // the last thing that came says that a batch is ending
+  bool woken_early_ = false;  // the last thing that came says that a batch is ending
   v1::ServerMessage message_;
 };
 

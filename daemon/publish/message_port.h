@@ -14,7 +14,7 @@ class MessagePort {
   virtual void send(v1::ServerMessage message) = 0;
 
   // A message follows within microseconds: the client may as well wake up.
-  virtual void send_heads_up() = 0;
+  virtual void send_early_wake_up() = 0;
 };
 
 }  // namespace millrace

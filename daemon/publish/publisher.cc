@@ -11,7 +11,7 @@ void Publisher::send(v1::ServerMessage message) {
 }
 
 void Publisher::ending() {
-  if (port_ != nullptr) port_->send_heads_up();
+  if (port_ != nullptr) port_->send_early_wake_up();
 }
 
 void Publisher::completed(const CompletedBatch& batch) {

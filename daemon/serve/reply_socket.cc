@@ -76,7 +76,7 @@ void ReplySocket::let_go() {
 }
 
 // To a client that has something to read already it would say nothing.
-void ReplySocket::send_heads_up() {
+void ReplySocket::send_early_wake_up() {
   if (finishing_ || waiting_ || !socket_.is_open()) return;
   unwritten_.append(sizeof(std::uint32_t), 0);
   write_some();

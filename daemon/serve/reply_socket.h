@@ -32,7 +32,7 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
                                                      std::shared_ptr<Account> account = nullptr);
 
   void send(v1::ServerMessage message) override;
-  void send_heads_up() override;
+  void send_early_wake_up() override;
 
   std::size_t unsent() const { return unwritten_.size() - written_; }  // bytes that wait for room
 

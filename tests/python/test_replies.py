@@ -32,7 +32,7 @@ def batches(replies: Replies) -> list[int]:
     return [message.failed.batch_id for message in replies]
 
 
-def test_messages_come_in_order_and_heads_ups_are_none(pair: tuple[socket.socket, Replies]) -> None:
+def test_messages_come_in_order_and_early_wake_ups_are_none(pair: tuple[socket.socket, Replies]) -> None:
     daemon, replies = pair
     daemon.sendall(framed(1) + bytes(4) + framed(2) + bytes(4))
     daemon.shutdown(socket.SHUT_WR)

@@ -26,7 +26,7 @@ std::string framed(const Message& message) {
   return frame_length(static_cast<std::uint32_t>(bytes.size())) + bytes;
 }
 
-// The next message from the client's end, heads-ups left out; nullopt: its end. Throws when nothing comes in 20 s, or
+// The next message from the client's end, early wake-ups left out; nullopt: its end. Throws when nothing comes in 20 s, or
 // what is no message.
 inline std::optional<v1::ServerMessage> read_reply(int socket) {
   const timeval patience{20, 0};

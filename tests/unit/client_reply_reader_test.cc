@@ -84,7 +84,7 @@ TEST_CASE("a message longer than the buffer behind a short one is given whole", 
   CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2, 3});
 }
 
-TEST_CASE("a heads-up is no news, and the message behind it is, at once or late", "[client]") {
+TEST_CASE("an early wake-up is no news, and the message behind it is, at once or late", "[client]") {
   Daemon daemon;
   daemon.send(frame_length(0));
   REQUIRE_FALSE(*daemon.receive());

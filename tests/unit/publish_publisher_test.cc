@@ -12,7 +12,7 @@ namespace {
 class KeptMessages final : public MessagePort {
  public:
   void send(v1::ServerMessage message) override { messages.push_back(std::move(message)); }
-  void send_heads_up() override {}
+  void send_early_wake_up() override {}
 
   std::vector<v1::ServerMessage> messages;
 };
@@ -55,11 +55,11 @@ TEST_CASE("results reach the stream in order, and their slot stays the client's"
   CHECK(slots.pool.free_slots() == 1);
 }
 
-TEST_CASE("a batch that is ending is a heads-up where somebody listens", "[publish]") {
+TEST_CASE("a batch that is ending is an early wake-up where somebody listens", "[publish]") {
   struct Counting final : MessagePort {
     void send(v1::ServerMessage) override {}
-    void send_heads_up() override { ++heads_ups; }
-    int heads_ups = 0;
+    void send_early_wake_up() override { ++early_wake_ups; }
+    int early_wake_ups = 0;
   } port;
   Slots slots;
   Publisher publisher(slots.pool);
@@ -68,7 +68,7 @@ TEST_CASE("a batch that is ending is a heads-up where somebody listens", "[publi
   publisher.attach(port);
   publisher.ending();
 
-  CHECK(port.heads_ups == 1);
+  CHECK(port.early_wake_ups == 1);
 }
 
 TEST_CASE("a batch that completes without a stream gives its slot back", "[publish]") {

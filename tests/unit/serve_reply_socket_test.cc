@@ -67,10 +67,10 @@ TEST_CASE("replies arrive in order and whole, also when the client's buffer is f
   CHECK(std::is_sorted(numbers.begin(), numbers.end()));
 }
 
-TEST_CASE("a heads-up is a length of nothing, and left out where a client has much to read anyway", "[serve]") {
+TEST_CASE("an early wake-up is a length of nothing, and left out where a client has much to read anyway", "[serve]") {
   Pair pair;
 
-  pair.socket->send_heads_up();
+  pair.socket->send_early_wake_up();
 
   char bytes[8] = {1, 1, 1, 1};
   REQUIRE(::recv(pair.client.get(), bytes, sizeof bytes, MSG_DONTWAIT) == 4);
@@ -78,7 +78,7 @@ TEST_CASE("a heads-up is a length of nothing, and left out where a client has mu
   for (std::uint64_t i = 0; i < 20; ++i) pair.socket->send(numbered(i, 100'000));
   const std::size_t waiting = pair.socket->unsent();
   REQUIRE(waiting > 0);
-  pair.socket->send_heads_up();
+  pair.socket->send_early_wake_up();
   CHECK(pair.socket->unsent() == waiting);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("a session's messages, all but Attached, come by its reply socket", "[
   CHECK_FALSE(read_reply(client.replies()));
 }
 
-TEST_CASE("a heads-up comes before the message of every batch", "[serve]") {
+TEST_CASE("an early wake-up comes before the message of every batch", "[serve]") {
   Front front;
   RawClient client(front.socket());
   client.open();

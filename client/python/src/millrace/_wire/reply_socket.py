@@ -58,7 +58,7 @@ class Replies:
             begin = 0
             while (message := _frame_at(waiting, begin)) is not None:
                 begin += _LENGTH.size + len(message)
-                if message:  # else a heads-up: this thread is awake now
+                if message:  # else an early wake-up: this thread is awake now
                     yield _parsed(message)
             del waiting[:begin]
 
