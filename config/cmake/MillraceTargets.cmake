@@ -131,14 +131,14 @@ function(millrace_hardly_computes name)
   endif()
 endfunction()
 
-# millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds] [HEADERS
-# target] [OPTIMISED]): a Catch2 program that ctest runs as one test. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
+# millrace_test(NAME [FOLDER folder] SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds]
+# [HEADERS target] [OPTIMISED]): a Catch2 program that ctest runs as one test. Sources without a folder lie in FOLDER. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
 # seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
 # A test's own sources are compiled several at once. Unless they compute much themselves, they are compiled without optimisation and without
 # UndefinedBehaviorSanitizer: half the time, and a third less again. What is under test keeps both, but for functions in headers (tests/README.md).
 # They begin with the precompiled headers of HEADERS: millrace_test_headers, unless another target is named.
 function(millrace_test name)
-  cmake_parse_arguments(ARG "OPTIMISED" "TIMEOUT;COST;UNDER;HEADERS" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMISED" "FOLDER;TIMEOUT;COST;UNDER;HEADERS" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
   millrace_is_tested(is_tested "${ARG_UNDER}")
   if(NOT is_tested)
     return()
@@ -148,6 +148,9 @@ function(millrace_test name)
   endif()
   if(NOT ARG_COST)
     set(ARG_COST 1)
+  endif()
+  if(ARG_FOLDER)
+    list(TRANSFORM ARG_SOURCES PREPEND ${ARG_FOLDER}/ REGEX "^[^/]+$")
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE millrace_options Catch2::Catch2WithMain millrace_test_skip ${ARG_DEPENDS})

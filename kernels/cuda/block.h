@@ -15,7 +15,7 @@
 // threads: it may read memory that no thread writes before the next barrier, and writes none. A loop that reads shared
 // memory there has a phase behind the read in every round: a `continue` before it lets a fast thread write the next
 // round's value while slow ones have not read this one's. README.md lists what each kernel shares. Tests run kernels with
-// real threads as well (tests/unit/cuda_thread_block.h), since a host block runs this code once.
+// real threads as well (tests/unit/kernels/cuda/thread_block.h), since a host block runs this code once.
 //
 // A block offers:
 //   int index(), threads()            which block of the grid this is; how many threads it has, a multiple of 32

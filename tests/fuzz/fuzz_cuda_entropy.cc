@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "tests/unit/cuda_tokenise_rig.h"
+#include "tests/unit/kernels/cuda/tokenise_rig.h"
 
 namespace {
 

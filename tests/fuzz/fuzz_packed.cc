@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/packed/layout.h"
-#include "tests/unit/packed_rig.h"
+#include "tests/unit/kernels/packed/packed_rig.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/packed/layout.h"
-#include "tests/unit/packed_rig.h"
+#include "tests/unit/kernels/packed/packed_rig.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

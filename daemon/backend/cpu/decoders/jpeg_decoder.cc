@@ -41,7 +41,7 @@ void start(Decoding& decoding, const DecodeRequest& request) {
 }
 
 // Whether skipped rows and cropped columns leave the others as they are: not with several scans or arithmetic coding,
-// nor with samplings whose upsampling was not proved (tests/unit/backend_jpeg_test.cc proves these).
+// nor with samplings whose upsampling was not proved (tests/unit/daemon/backend/cpu/jpeg/jpeg_test.cc proves these).
 bool crops_exactly(jpeg_decompress_struct& jpeg) {
   if (jpeg_has_multiple_scans(&jpeg) || jpeg.arith_code) return false;
   const jpeg_component_info* const component = jpeg.comp_info;

@@ -1,0 +1,197 @@
+// What calls answer: devices, registering, events, words, threads.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "tests/unit/support/cuda_driver/scenes.h"
+
+namespace millrace::cuda_scenes {
+namespace {
+
+constexpr std::size_t kBytes = 10'000;
+
+int attribute(const Gpu& gpu, int which) {
+  int value = -1;
+  need(gpu.cu.cuDeviceGetAttribute(&value, which, 0), "cuDeviceGetAttribute");
+  return value;
+}
+
+int device(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  char name[64], bus[64];
+  CUuuid uuid{};
+  std::size_t bytes = 0;
+  need(cu.cuDeviceGetName(name, sizeof(name), 0), "cuDeviceGetName");
+  need(cu.cuDeviceGetPCIBusId(bus, sizeof(bus), 0), "cuDeviceGetPCIBusId");
+  need(cu.cuDeviceGetUuid_v2(&uuid, 0), "cuDeviceGetUuid");
+  need(cu.cuDeviceTotalMem_v2(&bytes, 0), "cuDeviceTotalMem");
+  std::printf("%s at %s, %02x...%02x, %zu MiB\n", name, bus, uuid.bytes[0], uuid.bytes[15], bytes >> 20);
+  std::printf("%d.%d, %d multiprocessors, sharing %d\n", attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+              attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+              attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+              attribute(gpu, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
+  CUdevice other = 0;
+  say("device 1", cu.cuDeviceGet(&other, 1));
+  std::thread([&] {
+    CUdeviceptr at = 0;
+    say("without a context", cu.cuMemAlloc_v2(&at, 1));
+  }).join();
+  return 0;
+}
+
+int contexts(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  int none = 0;
+  std::size_t free_bytes = 0, total = 0;
+  say("no context", cu.cuCtxSetCurrent(reinterpret_cast<CUcontext>(&none)));
+  need(cu.cuDevicePrimaryCtxRelease_v2(0), "cuDevicePrimaryCtxRelease");
+  say("after the release", cu.cuMemGetInfo_v2(&free_bytes, &total));
+  say("released twice", cu.cuDevicePrimaryCtxRelease_v2(0));
+  say("made current", cu.cuCtxSetCurrent(gpu.context));
+  say("none current", cu.cuCtxSetCurrent(nullptr));
+  return 0;
+}
+
+int registering(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  std::vector<std::byte> memory(kBytes);
+  CUdeviceptr at = 0, begin = 0;
+  std::size_t size = 0;
+  say("address of what is not", cu.cuMemHostGetDevicePointer_v2(&at, memory.data(), 0));
+  say("register", cu.cuMemHostRegister_v2(memory.data() + 100, 1000, 0));
+  for (const std::size_t first : {0, 500, 1099})
+    say("overlapping", cu.cuMemHostRegister_v2(memory.data() + first, 101, 0));
+  say("before", cu.cuMemHostRegister_v2(memory.data(), 100, 0));
+  say("behind", cu.cuMemHostRegister_v2(memory.data() + 1100, 100, 0));
+  say("unregister within", cu.cuMemHostUnregister(memory.data() + 101));
+  say("unregister", cu.cuMemHostUnregister(memory.data() + 100));
+  const CUdeviceptr allocated = gpu.memory(kBytes);
+  say("range", cu.cuMemGetAddressRange_v2(&begin, &size, allocated + kBytes - 1));
+  std::printf("%s, %zu bytes\n", begin == allocated ? "its beginning" : "another", size);
+  say("range behind", cu.cuMemGetAddressRange_v2(&begin, &size, allocated + kBytes));
+  say("free within", cu.cuMemFree_v2(allocated + 256));
+  return 0;
+}
+
+int events(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  const CUstream stream = gpu.stream();
+  CUevent first = nullptr, last = nullptr;
+  need(cu.cuEventCreate(&first, CU_EVENT_BLOCKING_SYNC), "cuEventCreate");
+  need(cu.cuEventCreate(&last, CU_EVENT_BLOCKING_SYNC), "cuEventCreate");
+  const CUevent untimed = gpu.event();
+  float milliseconds = -1;
+  say("query of what was not recorded", cu.cuEventQuery(first));
+  say("elapsed before", cu.cuEventElapsedTime(&milliseconds, first, last));
+  Gate gate(gpu);
+  need(cu.cuEventRecord(first, stream), "cuEventRecord");
+  need(cu.cuEventSynchronize(first), "cuEventSynchronize");
+  gate.hold(stream);
+  need(cu.cuEventRecord(last, stream), "cuEventRecord");
+  say("stream held up", cu.cuStreamQuery(stream));
+  say("event held up", cu.cuEventQuery(last));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  gate.open();
+  need(cu.cuEventSynchronize(last), "cuEventSynchronize");
+  say("event", cu.cuEventQuery(last));
+  say("elapsed", cu.cuEventElapsedTime(&milliseconds, first, last));
+  std::printf("%s\n", milliseconds >= 20 && milliseconds < 20'000 ? "as long as it took" : "another time");
+  say("untimed", cu.cuEventElapsedTime(&milliseconds, untimed, last));
+  need(cu.cuEventDestroy_v2(last), "cuEventDestroy");
+  say("destroyed", cu.cuEventQuery(last));
+  return 0;
+}
+
+// Words in device memory; GEQ is cyclic.
+int words(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  const CUstream waiter = gpu.stream(), writer = gpu.stream();
+  const CUdeviceptr word = gpu.memory(8);
+  need(cu.cuStreamWriteValue64_v2(writer, word, ~std::uint64_t{4}, 0), "write");
+  gpu.synchronise(writer);
+  need(cu.cuStreamWaitValue64_v2(waiter, word, 3, CU_STREAM_WAIT_VALUE_GEQ), "wait");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  say("waits", cu.cuStreamQuery(waiter));
+  need(cu.cuStreamWriteValue64_v2(writer, word, 4, 0), "write");
+  say("waited", cu.cuStreamSynchronize(waiter));
+  say("odd address", cu.cuStreamWriteValue64_v2(writer, word + 4, 0, 0));
+  std::uint64_t unregistered = 0;
+  say("to unregistered memory", cu.cuStreamWriteValue64_v2(writer, reinterpret_cast<CUdeviceptr>(&unregistered), 1, 0));
+  say("synchronise", cu.cuStreamSynchronize(writer));
+  return 0;
+}
+
+int refusals(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  const CUstream stream = gpu.stream();
+  const CUfunction function = gpu.function("millrace_tokenise");
+  CUstream made = nullptr;
+  std::byte parameter[1024] = {};
+  void* parameters[] = {parameter};
+  const auto launch = [&](CUstream to, unsigned blocks, unsigned threads, unsigned shared) {
+    return cu.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, to, parameters, nullptr);
+  };
+  say("blocking stream", cu.cuStreamCreateWithPriority(&made, 0, 0));
+  say("default stream", launch(nullptr, 1, 32, 0));
+  say("no blocks", launch(stream, 0, 32, 0));
+  say("too many threads", launch(stream, 1, 1056, 0));
+  say("too much shared memory", launch(stream, 1, 32, (48 << 10) + 1));
+  say("more than there is",
+      cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 << 10));
+  const CUdeviceptr memory = gpu.memory(kBytes);
+  say("device memory as host memory", cu.cuMemcpyHtoDAsync_v2(memory, reinterpret_cast<void*>(memory), 1, stream));
+  need(cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
+  say("destroyed stream", launch(stream, 1, 32, 0));
+  return 0;
+}
+
+// Each thread with a stream of its own, all of them at once.
+int threads(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  std::atomic<int> equal = 0;
+  const auto work = [&](unsigned char seed) {
+    need(cu.cuCtxSetCurrent(gpu.context), "cuCtxSetCurrent");
+    Pinned<unsigned char> from(gpu, kBytes), to(gpu, kBytes);
+    for (int round = 0; round < 20; ++round) {
+      const CUstream stream = gpu.stream();
+      const CUevent event = gpu.event();
+      const CUdeviceptr memory = gpu.memory(kBytes);
+      for (std::size_t i = 0; i < kBytes; ++i)
+        from[i] = static_cast<unsigned char>(i * seed + static_cast<unsigned>(round));
+      need(cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kBytes, stream), "HtoD");
+      need(cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kBytes, stream), "DtoH");
+      need(cu.cuEventRecord(event, stream), "cuEventRecord");
+      need(cu.cuEventSynchronize(event), "cuEventSynchronize");
+      equal += from.values() == to.values() ? 1 : 0;
+      need(cu.cuMemFree_v2(memory), "cuMemFree");
+      need(cu.cuEventDestroy_v2(event), "cuEventDestroy");
+      need(cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
+    }
+  };
+  std::vector<std::thread> workers;
+  for (unsigned char seed = 1; seed <= 4; ++seed) workers.emplace_back(work, seed);
+  for (std::thread& worker : workers) worker.join();
+  std::printf("%d equal\n", equal.load());
+  return 0;
+}
+
+constexpr Scene kCallScenes[] = {
+    {"contexts", contexts}, {"device", device},     {"registering", registering}, {"events", events},
+    {"words", words},       {"refusals", refusals}, {"threads", threads},
+};
+
+}  // namespace
+
+std::span<const Scene> call_scenes() {
+  return kCallScenes;
+}
+
+}  // namespace millrace::cuda_scenes

@@ -1,0 +1,111 @@
+// The simulated CUDA driver: what its calls answer.
+#include <thread>
+
+#include "tests/support/cuda_driver/engine.h"
+#include "tests/unit/support/cuda_driver/rig.h"
+
+namespace millrace {
+namespace {
+
+TEST_CASE("a simulated device is what the environment says", "[cuda][driver]") {
+  CHECK(play({"device"}).output ==
+        "Simulated GPU 0 at 0000:01:00.0, 51...00, 4096 MiB\n9.0, 4 multiprocessors, sharing 1\ndevice 1: 101\n"
+        "without a context: 201\n");
+  const Played played = play({"device"}, {{"SIM_CUDA_DEVICES", "2"},
+                                          {"SIM_CUDA_VRAM_MIB", "1000"},
+                                          {"SIM_CUDA_CAPABILITY", "120"},
+                                          {"SIM_CUDA_MULTIPROCESSORS", "132"},
+                                          {"SIM_CUDA_VMM", "0"}});
+  INFO(played);
+  CHECK(played.output ==
+        "Simulated GPU 0 at 0000:01:00.0, 51...00, 1000 MiB\n12.0, 132 multiprocessors, sharing 0\ndevice 1: 0\n"
+        "without a context: 201\n");
+}
+
+TEST_CASE("a number that is none ends the process", "[cuda][driver]") {
+  const Played played = play({"device"}, {{"SIM_CUDA_DEVICES", "two"}});
+
+  CHECK(played.status != 0);
+  CHECK(played.reports("simulated CUDA: SIM_CUDA_DEVICES is no number: two\n"));
+}
+
+TEST_CASE("a context is used while somebody retains it", "[cuda][driver]") {
+  const Played played = play({"contexts"});
+
+  INFO(played);
+  CHECK(played.output ==
+        "no context: 201\nafter the release: 201\nreleased twice: 201\nmade current: 201\nnone current: 0\n");
+}
+
+TEST_CASE("memory is registered once, and known by its addresses", "[cuda][driver]") {
+  const Played played = play({"registering"});
+
+  INFO(played);
+  CHECK(played.output ==
+        "address of what is not: 1\nregister: 0\noverlapping: 712\noverlapping: 712\noverlapping: 712\nbefore: 0\n"
+        "behind: 0\nunregister within: 713\nunregister: 0\nrange: 0\nits beginning, 10000 bytes\nrange behind: 500\n"
+        "free within: 1\n");
+}
+
+TEST_CASE("an event says whether its stream has passed it, and when", "[cuda][driver]") {
+  const Played played = play({"events"});
+
+  INFO(played);
+  CHECK(played.output ==
+        "query of what was not recorded: 0\nelapsed before: 600\nstream held up: 600\nevent held up: 600\nevent: 0\n"
+        "elapsed: 0\nas long as it took\nuntimed: 400\ndestroyed: 400\n");
+}
+
+TEST_CASE("streams write words and wait for them", "[cuda][driver]") {
+  const Played played = play({"words"});
+
+  INFO(played);
+  CHECK(played.output == "waits: 600\nwaited: 0\nodd address: 1\nto unregistered memory: 0\nsynchronise: 700\n");
+}
+
+TEST_CASE("what the simulated driver does not do, and what none does, is refused", "[cuda][driver]") {
+  const Played played = play({"refusals"});
+
+  INFO(played);
+  CHECK(played.output ==
+        "blocking stream: 801\ndefault stream: 801\nno blocks: 1\ntoo many threads: 1\ntoo much shared memory: 1\n"
+        "more than there is: 1\ndevice memory as host memory: 1\ndestroyed stream: 400\n");
+}
+
+TEST_CASE("threads use a context at once, each with its stream", "[cuda][driver]") {
+  const Played played = play({"threads"}, {{"SIM_CUDA_DELAY_US", "30"}});
+
+  INFO(played);
+  CHECK(played.status == 0);
+  CHECK(played.output == "80 equal\n");
+  CHECK(played.errors.empty());
+}
+
+TEST_CASE("an engine has room for so many, and lets the highest priority in first", "[cuda][driver]") {
+  sim::Engine engine(2);
+  std::vector<int> entered;
+  const auto use = [&](int priority) {
+    engine.enter(priority);
+    entered.push_back(priority);
+    engine.leave();
+  };
+  engine.enter(0);
+  engine.enter(0);
+  std::thread first(use, 0), second(use, -5), third(use, -1);
+  while (engine.waiting() != 3) std::this_thread::yield();
+  CHECK(entered.empty());
+
+  engine.leave();
+  for (std::thread* thread : {&first, &second, &third}) thread->join();
+
+  CHECK(entered == std::vector{-5, -1, 0});
+}
+
+TEST_CASE("operations are told one by one where that is wanted", "[cuda][driver]") {
+  const Played played = play({"round trip"}, {{"SIM_CUDA_TRACE", "1"}});
+
+  CHECK(played.reports("simulated CUDA: stream 0: HtoD -> 0\nsimulated CUDA: stream 0: DtoD -> 0\n"));
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,157 @@
+// The simulated CUDA driver: failures to order, full and lost devices, hosts without a driver.
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/skip.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/support/cuda_driver/rig.h"
+
+namespace millrace {
+namespace {
+
+Played steps(const std::string& faults, bool launches = false) {
+  std::vector<std::string> arguments{"steps"};
+  if (launches) arguments.emplace_back("launch");
+  return play(arguments, {{"SIM_CUDA_FAULTS", faults}});
+}
+
+TEST_CASE("an error of a kernel or a copy comes out of what is called next, and of all that follows",
+          "[cuda][driver]") {
+  for (const std::string error : {"700", "719", "999"}) {
+    const Played played = steps("launch:millrace_reconstruct:1=" + error, true);
+    INFO(played);
+    CHECK(played.output == "alloc: 0\nregister: 0\ncopy: 0\nlaunch: 0\nsynchronise: " + error + "\nalloc: " + error +
+                               "\ninfo: " + error + "\n");
+  }
+  const Played copy = steps("copy:HtoD:1=214");
+  INFO(copy);
+  CHECK(copy.output == "alloc: 0\nregister: 0\ncopy: 0\nsynchronise: 214\nalloc: 214\ninfo: 214\n");
+}
+
+TEST_CASE("out of memory, and of registered memory, passes", "[cuda][driver]") {
+  CHECK(steps("alloc:*:1=2").output == "alloc: 2\nregister: 0\nsynchronise: 0\nalloc: 0\ninfo: 0\n");
+  CHECK(steps("alloc:cuMemAlloc:2=2").output == "alloc: 0\nregister: 0\ncopy: 0\nsynchronise: 0\nalloc: 2\ninfo: 0\n");
+  CHECK(steps("register:*:1=2").output == "alloc: 0\nregister: 2\ncopy: 0\nsynchronise: 0\nalloc: 0\ninfo: 0\n");
+  CHECK(steps("launch:*:1=2", true).output ==
+        "alloc: 0\nregister: 0\ncopy: 0\nlaunch: 2\nsynchronise: 0\nalloc: 0\ninfo: 0\n");
+}
+
+TEST_CASE("a fault is of the operation, the name and the call that it says", "[cuda][driver]") {
+  const std::string fine = "alloc: 0\nregister: 0\ncopy: 0\nsynchronise: 0\nalloc: 0\ninfo: 0\n";
+  for (const char* other : {"", "copy:HtoD:2=214", "copy:DtoH:1=214", "launch:HtoD:1=700", "alloc:cuMemCreate:1=2"})
+    CHECK(steps(other).output == fine);
+}
+
+TEST_CASE("faults that cannot be read end the process", "[cuda][driver]") {
+  const Played played = steps("launch=700");
+
+  INFO(played);
+  CHECK(played.status != 0);
+  CHECK(played.reports("no rule of SIM_CUDA_FAULTS: launch=700"));
+}
+
+TEST_CASE("a full device refuses, and takes again what was freed", "[cuda][driver]") {
+  const Played played = play({"fill"}, {{"SIM_CUDA_VRAM_MIB", "350"}, {"SIM_CUDA_CONTEXT_MIB", "256"}});
+
+  INFO(played);
+  CHECK(played.output == "more: 2\none freed: 0\n5 pieces, 30 MiB free of 350\n");
+  CHECK(play({"fill"}, {{"SIM_CUDA_VRAM_MIB", "100"}}).output == "cuDevicePrimaryCtxRetain: 2\n");
+}
+
+TEST_CASE("a kernel that hangs holds up its stream alone, and not the process's end", "[cuda][driver]") {
+  const Played played = play_soon({"hang"}, {{"SIM_CUDA_FAULTS", "launch:millrace_reconstruct:1=hang"}});
+
+  INFO(played);
+  CHECK(played.status == 0);
+  CHECK(played.output == "launch: 0\nevent: 600\nother stream: 0\ndestroy: 0\n");
+}
+
+TEST_CASE("a lost device is lost for every process, and for who waits", "[cuda][driver]") {
+  const TempFolder folder;
+  const Environment environment{{"SIM_CUDA_CONTROL", folder.path() + "/control"}};
+  const Process first = start_scene({"until lost"}, environment), second = start_scene({"until lost"}, environment);
+  const Process waiting = start_scene({"wait until lost"}, environment);
+  for (const Process* process : {&first, &second, &waiting}) REQUIRE(process->wait_for("well"));
+
+  const Process control = Process::spawn({.argv = {tests_folder() + "/millrace_cuda_sim", "lose", "0", "999"},
+                                          .env = environment,
+                                          .user = {},
+                                          .folder = {}});
+
+  REQUIRE(control.wait() == 0);
+  CHECK(end_of(first).output == "well: 0\nlost: 999\ninfo: 999\n");
+  CHECK(end_of(second).output == "well: 0\nlost: 999\ninfo: 999\n");
+  CHECK(end_of(waiting).output == "well\nlost: 999\n");
+  CHECK(play({"fill"}, environment).output == "cuDevicePrimaryCtxRetain: 999\n");
+  CHECK(play({"nvml"}, environment).prints("name: 15"));
+}
+
+TEST_CASE("NVML says what a device is told to be like, and what processes use of it", "[cuda][driver]") {
+  const TempFolder folder;
+  const Environment environment{{"SIM_CUDA_CONTROL", folder.path() + "/control"}};
+  const Process control =
+      Process::spawn({.argv = {tests_folder() + "/millrace_cuda_sim", "state", "0", "312000", "54", "87"},
+                      .env = environment,
+                      .user = {},
+                      .folder = {}});
+  REQUIRE(control.wait() == 0);
+  const Process user = start_scene({"until lost"}, environment);
+  REQUIRE(user.wait_for("well"));
+
+  const Played played = play({"nvml"}, environment);
+
+  INFO(played);
+  CHECK(played.output == "name: 0\n312000 mW, 54 C, 87 %, 256 MiB used of 4096\n");
+}
+
+TEST_CASE("a module is a fat binary or says that it is simulated, and not for old devices", "[cuda][driver]") {
+  CHECK(play({"image", "fatbin"}).output == "load: 0\nfunction: 500\n");
+  CHECK(play({"image", "millrace simulated image, of anything"}).output == "load: 0\nfunction: 500\n");
+  CHECK(play({"image",
+              "\x7F"
+              "ELF"})
+            .output == "load: 200\n");
+  CHECK(play({"image", "fatbin"}, {{"SIM_CUDA_CAPABILITY", "75"}}).output == "load: 209\n");
+  CHECK(play({"image", "fatbin"}, {{"SIM_CUDA_CAPABILITY", "120"}}).output == "load: 0\nfunction: 500\n");
+}
+
+TEST_CASE("a driver that is there is found, as it is told to be", "[cuda][driver]") {
+  CHECK(play({"load"}).output == "version 13000, 1 devices\n");
+  CHECK(play({"load"}, {{"SIM_CUDA_DRIVER_VERSION", "12020"}, {"SIM_CUDA_DEVICES", "3"}}).output ==
+        "version 12020, 3 devices\n");
+}
+
+TEST_CASE("hosts without a GPU, or with the toolkit's stub alone, are told apart", "[cuda][driver]") {
+  CHECK(play({"load"}, {{"SIM_CUDA_DEVICES", "0"}}).output == "NVIDIA's driver: cuInit: CUDA_ERROR_NO_DEVICE (100)\n");
+  CHECK(play({"load"}, {{"SIM_CUDA_FAULTS", "init:*:1=34"}})
+            .prints("NVIDIA's driver: libcuda.so.1 is the CUDA toolkit's stub, which is for linking; take it out of "
+                    "LD_LIBRARY_PATH"));
+}
+
+TEST_CASE("a driver that lacks a function is too old", "[cuda][driver]") {
+  const Played played = play({"load"}, {{"LD_LIBRARY_PATH", tests_folder() + "/old_cuda_driver"}});
+
+  INFO(played);
+  CHECK(played.status == 4);
+  CHECK(played.output ==
+        "NVIDIA's driver: it has no function cuDriverGetVersion; install one of version 525 or newer\n");
+}
+
+TEST_CASE("a host without a driver, or with a broken one, is told so", "[cuda][driver]") {
+  const TempFolder folder;
+  const Environment environment{{"LD_LIBRARY_PATH", folder.path()}};
+  const Played none = play({"load"}, environment);
+  std::ofstream(folder.path() + "/libcuda.so.1").close();
+  const Played broken = play({"load"}, environment);
+
+  INFO(none << broken);
+  CHECK(broken.status == 4);
+  CHECK(broken.output.starts_with("NVIDIA's driver: "));
+  CHECK(broken.output.find("libcuda.so.1: file too short") != std::string::npos);
+  if (none.status == 0) return skip_loudly("a host without NVIDIA's driver: this one has it");
+  CHECK(none.status == 4);
+  CHECK(none.output.find("libcuda.so.1: cannot open shared object file") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace millrace
