@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "daemon/fetch/fetcher.h"
 #include "proto/base/start_thread.h"
 
 namespace millrace {

@@ -13,6 +13,7 @@
 #include <list>
 #include <thread>
 
+#include "daemon/fetch/fetcher.h"
 #include "daemon/observe/bounded_log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
@@ -23,8 +24,11 @@ class Crew {
  public:
   class Member {
    public:
-    // Called on its thread: it begins with an item.
-    void gets_on() { since_.store(now(), std::memory_order_relaxed); }
+    // Called on its thread: it begins with an item. `watch` is told, too.
+    void gets_on(FetchWatch* watch) {
+      since_.store(now(), std::memory_order_relaxed);
+      if (watch != nullptr) watch->since.store(since_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    }
     // The same, once a task is done: it waits for the next. false: another thread has its place, and it is to end.
     bool is_wanted() {
       since_.store(kIdle, std::memory_order_relaxed);

@@ -60,12 +60,15 @@ class FileFetcher : public Fetcher {
  public:
   FileFetcher(std::unique_ptr<Roots> roots, const Options& options, Counters& counters)
       : roots_(std::move(roots)),
-        reader_(*roots_,
-                {.limits = options.limits, .pool = options.pool, .kept = options.kept, .settled = options.settled}),
+        reader_(*roots_, {.limits = options.limits,
+                          .pool = options.pool,
+                          .kept = options.kept,
+                          .settled = options.settled,
+                          .files_at_once = threads_of(options)}),
         counters_(counters),
         tasks_(options.queue),
         lists_(*roots_) {
-    spare_ = SpareDescriptors::share(threads_of(options));
+    spare_ = SpareDescriptors::share(threads_of(options) + kMostStandIns);
   }
 
   // Once, before anything else.
@@ -109,7 +112,7 @@ class FileFetcher : public Fetcher {
   void fetch_tasks(Crew::Member& member, SpareDescriptors& spare) {
     while (std::optional<FetchTask> task = next_task()) {
       spare.fill();
-      std::vector<Fetched> fetched = fetch(*task, spare, [&] { member.gets_on(); });
+      std::vector<Fetched> fetched = fetch(*task, spare, [&] { member.gets_on(task->watch.get()); });
       const bool was_relieved = !member.is_wanted();
       task->done(std::move(fetched));
       if (was_relieved) return;

@@ -2,6 +2,7 @@
 // mr-fetch-N for samples, mr-list for folder trees. Errors are per sample. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -61,6 +62,11 @@ inline constexpr std::chrono::milliseconds kFetchTurn{50};
 inline constexpr std::chrono::milliseconds kStuck{1'000};
 inline constexpr std::size_t kMostStandIns = 8;
 
+// Shared by the one who gave a task and the thread that has it.
+struct FetchWatch {
+  std::atomic<std::int64_t> since{0};  // on the steady clock, when a thread began with the item it is at; 0: none has
+};
+
 struct FetchTask {
   std::vector<FetchItem> items;
   // What `source` points into. Shared: the pipeline may drop a cancelled batch first.
@@ -68,6 +74,7 @@ struct FetchTask {
   std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks
   std::shared_ptr<const InputRing> ring;  // of the RingSources; may be null
   std::shared_ptr<const StopFlag> stop;   // stopped: what is not begun comes back as kCancelled
+  std::shared_ptr<FetchWatch> watch;      // kept up to date; null: nobody looks
   // Of bytes that are read, whatever becomes of them: what is beyond it is not begun, but for the first item.
   Bytes room{~0ULL};
   FetchedBytes keep = FetchedBytes::kKept;

@@ -35,6 +35,23 @@ std::optional<std::string> file_of(const SampleSource& source) {
   return sample->dataset->locate(sample->sample).file;
 }
 
+// A file's part of what may be read at once, for as long as it is read.
+class BeingRead {
+ public:
+  BeingRead(std::atomic<std::uint64_t>& all, Bytes size, Bytes most) : all_(all), size_(size.count) {
+    fits_ = all_.fetch_add(size_, std::memory_order_relaxed) + size_ <= most.count;
+  }
+  BeingRead(const BeingRead&) = delete;
+  BeingRead& operator=(const BeingRead&) = delete;
+  ~BeingRead() { all_.fetch_sub(size_, std::memory_order_relaxed); }
+  bool fits() const { return fits_; }
+
+ private:
+  std::atomic<std::uint64_t>& all_;
+  const std::uint64_t size_;
+  bool fits_ = false;
+};
+
 }  // namespace
 
 struct SampleReader::ReadSource {
@@ -45,6 +62,7 @@ struct SampleReader::ReadSource {
   const InputRing* ring;
   const ReadWish& wish;
   std::optional<OpenedAhead>& ahead;
+  std::atomic<std::uint64_t>& being_read;
 
   Result<EncodedImage> operator()(const PathSource& source) const {
     return from_file({.file = source.path, .range = {}});
@@ -82,6 +100,10 @@ struct SampleReader::ReadSource {
   }
 
   Result<EncodedBytes> contents(const OpenFile& file, const std::optional<Dataset::Range>& range) const {
+    const Bytes size = std::min(range ? range->length : file.size, limits.encoded);
+    const BeingRead part(being_read, size, limits.encoded * options.files_at_once);
+    if (!part.fits())
+      return Error{Code::kUnavailable, "files that have been read for long hold the memory for reading others"};
     MILLRACE_TRY_VOID(check_large(file, range));
     if (range) return read_range(file.fd.get(), *range, limits.encoded, options.pool);
     return read_file(file, limits.encoded, options.pool);
@@ -142,7 +164,7 @@ Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller
     wish.keep.member = member_of(source);
     if (!roots_.rights().is_known(caller)) wish.keep.most = CacheUse::kOff;  // else it would be kept for all such users
     MILLRACE_TRY(EncodedImage image,
-                 std::visit(ReadSource{roots_, options_, limits, caller, ring, wish, ahead}, source));
+                 std::visit(ReadSource{roots_, options_, limits, caller, ring, wish, ahead, being_read_}, source));
     bytes_read += Bytes{image.bytes.size()};
     // What is kept has to say the orientation, also where this request ignores it.
     const bool keeps = options_.kept != nullptr && wish.keep.most >= CacheUse::kPacked;

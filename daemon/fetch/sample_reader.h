@@ -1,6 +1,7 @@
 // Turns one sample's reference into its encoded bytes and its header, or into what was kept of it. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <span>
@@ -39,6 +40,8 @@ class SampleReader {
     EncodedPool* pool = nullptr;   // of the memory of what is read, which it outlives; nullptr: none
     KeptLookup* kept = nullptr;    // outlives this; nullptr: nothing is kept
     std::chrono::seconds settled;  // see is_settled()
+    // So many of the largest size that the limits allow. Threads beyond find no memory for files that would be more.
+    std::uint32_t files_at_once = 1U << 16U;
   };
 
   // `roots` outlives it.
@@ -61,6 +64,7 @@ class SampleReader {
 
   const Roots& roots_;
   const Options options_;
+  mutable std::atomic<std::uint64_t> being_read_{0};  // bytes of files that threads are at
 };
 
 }  // namespace millrace

@@ -162,20 +162,39 @@ bool Reading::overfills(const Batch& batch) const {
   return reads_of(user).might_overfill(Bytes{full ? room / 4 : room}, held, tasks_of(user));
 }
 
-// No more tasks are out of those who read slowly than may be, nor of one user's beside others. A user has fewer than the
-// fetcher has threads where others might want one, or where a read of his may never come back.
+std::uint32_t Reading::stuck_of(UserId user) const {
+  if (stuck_ == 0) return 0;
+  return tasks_.count_if([&](const TaskOut& out) { return out.stuck && out.batch.batch()->owner().user == user; });
+}
+
+bool Reading::reads_slowly(const Batch& batch) const {
+  if (batch.pace().slow()) return true;
+  const auto of_session = [&](const TaskOut& out) {
+    return out.stuck && &out.batch.batch()->session() == &batch.session();
+  };
+  return stuck_ > 0 && tasks_.count_if(of_session) > 0;
+}
+
+// Whether its tasks count as those of sessions that read slowly. Once all stand-ins work, so do all tasks of a user with
+// a stuck one.
+bool Reading::is_bounded(const Batch& batch) const {
+  return reads_slowly(batch) || (stuck_ >= kMostStandIns && stuck_of(batch.owner().user) > 0);
+}
+
+// No more tasks are out of those who read slowly than may be, nor of one user's beside others. Each stuck task beyond
+// the stand-ins has one of the threads that these may have. So one thread is left to those who read fast; while a task
+// is stuck, no single user's fast tasks have all others.
 bool Reading::has_to_wait(const Batch& batch) const {
   const UserId user = batch.owner().user;
-  const bool beside_others = shares_.has_others(user);
-  const std::uint32_t most = std::min(options_.slow_tasks, kFetchTasks - 1);
-  if ((beside_others || stuck_ > 0) && tasks_of(user) >= most) {
-    const auto is_stuck = [&](const TaskOut& out) { return out.stuck && out.batch.batch()->owner().user == user; };
-    if (beside_others || tasks_.count_if(is_stuck) > 0) return true;
-  }
-  if (!batch.pace().slow()) return false;
+  const std::uint32_t most = std::min(options_.slow_tasks, kFetchTasks - 1), stuck = stuck_of(user);
+  if (!is_bounded(batch)) return stuck_ > 0 && tasks_of(user) - stuck >= most;
+  const bool stand_ins_work = stuck_ >= kMostStandIns;
+  if (stuck >= (stand_ins_work ? 1 : most) && reads_slowly(batch)) return true;
+  const std::uint32_t without_stand_in = stand_ins_work ? stuck_ - static_cast<std::uint32_t>(kMostStandIns) : 0;
   const auto slow = [](const TaskOut& out) { return out.slow && !out.stuck; };
   const auto his = [&](const TaskOut& out) { return slow(out) && out.batch.batch()->owner().user == user; };
-  return tasks_.count_if(slow) >= most || (beside_others && tasks_.count_if(his) >= std::max(1U, most / 2));
+  return tasks_.count_if(slow) + without_stand_in >= most ||
+         (shares_.has_others(user) && tasks_.count_if(his) >= std::max(1U, most / 2));
 }
 
 // From the first task that is out until none is.
@@ -192,10 +211,12 @@ void Reading::look_after_tasks() {
 }
 
 void Reading::look_for_stuck_tasks() {
-  const auto now = std::chrono::steady_clock::now();
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::int64_t long_ago = now - std::chrono::steady_clock::duration(kStuck).count();
   const std::uint32_t before = stuck_;
   tasks_.for_each([&](TaskOut& out) {
-    if (out.stuck || now - out.since < kStuck) return;
+    const std::int64_t since = out.watch->since.load(std::memory_order_relaxed);
+    if (out.stuck || since == 0 || since > long_ago) return;
     out.stuck = true;
     ++stuck_;
     const UserId user = out.batch.batch()->owner().user;
@@ -215,7 +236,8 @@ bool Reading::give(const BatchPtr& batch) {
   const std::uint64_t expected = task.items.size() * kReadingNs;
   const std::uint64_t charged = reads_of(batch->owner().user).cost.scaled(expected);
   const bool is_idle = tasks_.size() == stuck_;
-  const std::uint32_t number = tasks_.add({InFlight(batch), expected, batch->pace().slow()});
+  task.watch = std::make_shared<FetchWatch>();
+  const std::uint32_t number = tasks_.add({InFlight(batch), expected, is_bounded(*batch), task.watch});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
     boost::asio::post(control,

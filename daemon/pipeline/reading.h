@@ -7,10 +7,11 @@
 //
 // Time of the fetch threads is shared (fair_queue.h): a task is charged as expected when it is given, and what it took
 // is known when it comes back. What the control thread has done for a user meanwhile (control_time.h) is charged with
-// it. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing is read but
+// it. At most kFetchTasks are at the fetcher, beside those that are stuck. While the budget of encoded bytes is used up, nothing is read but
 // headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the fetcher's
-// threads, and one user's not more than half of these where others have sessions: they delay nobody else. What has been
-// out for kStuck may never come back: it counts no more but to its user, and the fetcher gets stand-ins (relieve()).
+// threads, and one user's not more than half of these where others have sessions: they delay nobody else. A task whose
+// thread has been at one file for kStuck is stuck: it may never come back, and the fetcher has a stand-in (relieve()).
+// Stuck tasks make their sessions slow ones; those beyond kMostStandIns count among what slow sessions may have.
 // Thread-bound(control).
 #pragma once
 
@@ -72,9 +73,9 @@ class Reading {
   struct TaskOut {
     InFlight batch;
     std::uint64_t expected = 0;  // nanoseconds of a thread, of any files
-    bool slow = false;           // of a session that reads slowly
-    std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
-    bool stuck = false;    // out for kStuck, when last looked at
+    bool slow = false;           // bounded as one of a session that reads slowly
+    std::shared_ptr<FetchWatch> watch{};
+    bool stuck = false;    // a thread has been at one item for kStuck, when last looked at
     bool is_here = false;  // the control thread reads it, whose time is charged in any case
     TurnCharge turn{};     // of this user's files
   };
@@ -82,6 +83,9 @@ class Reading {
   std::optional<BatchPtr> take_next();
   const UserReads& reads_of(UserId user) const;
   bool has_to_wait(const Batch& batch) const;
+  std::uint32_t stuck_of(UserId user) const;
+  bool reads_slowly(const Batch& batch) const;
+  bool is_bounded(const Batch& batch) const;
   void look_after_tasks();
   void look_for_stuck_tasks();
   bool has_room(const Batch& batch) const;
