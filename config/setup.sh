@@ -25,7 +25,7 @@ test_packages=(catch2 libbenchmark-dev libavif-bin python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
-docs_packages=(python3 python3-venv)  # what `docs` needs further
+docs_packages=(graphviz python3 python3-venv)  # what `docs` needs further
 long_packages=(debootstrap)  # what `test --all` needs further: other distributions
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
@@ -72,7 +72,7 @@ usage: $me COMMAND [ARGUMENTS]
                     millrace-daemon with the programs and the libraries that they need; says for which platforms. --programs: of
                     programs that are built already, here or elsewhere on this Debian
   docs              a site of all pages that users need, with search and a reference of the Python package: build/docs/index.html. A link
-                    to nothing, a page that is in no table and a docstring that is no reStructuredText fail
+                    to nothing, a page that is in no table and a docstring that is no reStructuredText fail. Draws daemon/doc/overview.svg anew, of overview.dot
   deps [--dry-run] [--cuda] [build|test|check|package|wheels|docs|long|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set build's, test's and check's.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found. Running

@@ -62,6 +62,7 @@ PAGES = {
         "daemon/doc/words.md": None,
     },
 }
+PICTURE = "daemon/doc/overview.svg"
 COMPLETE = ("client/python/doc", "daemon/doc")  # folders of which PAGES has every page
 
 # What `millrace` itself has, by subject.
@@ -185,6 +186,7 @@ def collect(app):
         for page in pages:
             Path(app.srcdir, page).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(TOP / page, Path(app.srcdir, page))
+    shutil.copy(TOP / PICTURE, Path(app.srcdir, PICTURE))
     Path(app.srcdir, "index.md").write_text((TOP / "README.md").read_text() + navigation)
     Path(app.srcdir, "api").mkdir()
     for page, text in reference.items():
