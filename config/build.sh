@@ -61,6 +61,28 @@ logged() {  # LOG COMMAND...: shows nothing but the end of the log when the comm
   die "failed: $*; the whole log is $log"
 }
 
+# Where config/cmake/MillraceGpuKernels.cmake looks for it.
+find_nvcc() {
+  local nvcc
+  for nvcc in "${CUDACXX:-}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc "$top"/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
+    [ ! -x "$nvcc" ] || ! "$nvcc" --version 2>/dev/null | grep -qE 'release (1[3-9]|[2-9][0-9])\.' || { echo "$nvcc"; return 0; }
+  done
+  return 1
+}
+
+cuda_toolkit() {  # DRY
+  local nvcc
+  if nvcc=$(find_nvcc); then
+    say "CUDA compiler: $nvcc"
+  elif [ "$1" = yes ]; then
+    say "would install from PyPI into build/venv-cuda: $(grep -v '^#' "$top/config/requirements-cuda.txt" | tr '\n' ' ')"
+  else
+    python_with venv-cuda config/requirements-cuda.txt
+    nvcc=$(find_nvcc) || die "NVIDIA's wheels in build/venv-cuda have no nvcc that runs"
+    ln -sfn lib "${nvcc%/bin/nvcc}/lib64"  # where nvcc has the linker look
+  fi
+}
+
 configure() {  # PRESET [-DNAME=VALUE...]
   (cd "$top" && logged "$top/build/$1/configure.log" cmake --preset "$@")
 }

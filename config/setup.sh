@@ -25,6 +25,7 @@ test_packages=(catch2 libbenchmark-dev libavif-bin python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
+docs_packages=(graphviz python3 python3-venv)  # what `docs` needs further
 long_packages=(debootstrap)  # what `test --all` needs further: other distributions
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
@@ -70,7 +71,9 @@ usage: $me COMMAND [ARGUMENTS]
                     deps and build, with kernels for NVIDIA's GPUs, then Python wheels in build/wheels: millrace, which is pure Python, and
                     millrace-daemon with the programs and the libraries that they need; says for which platforms. --programs: of
                     programs that are built already, here or elsewhere on this Debian
-  deps [--dry-run] [--cuda] [build|test|check|package|wheels|long|peers]...
+  docs              a site of all pages that users need, with search and a reference of the Python package: build/docs/index.html. A link
+                    to nothing, a page that is in no table and a docstring that is no reStructuredText fail. Draws daemon/doc/overview.svg anew, of overview.dot
+  deps [--dry-run] [--cuda] [build|test|check|package|wheels|docs|long|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set build's, test's and check's.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found. Running
                     GPU kernels takes none of that: only NVIDIA's driver
@@ -133,6 +136,7 @@ packages_of() {  # SET
     peers) printf '%s\n' "${peers_packages[@]}" ;;
     package) printf '%s\n' "${package_packages[@]}" ;;
     wheels) printf '%s\n' "${wheels_packages[@]}" ;;
+    docs) printf '%s\n' "${docs_packages[@]}" ;;
     long) printf '%s\n' "${long_packages[@]}" ;;
     *) misused "deps: no set of packages is called $1" ;;
   esac
@@ -168,28 +172,6 @@ install_packages() {  # MISSING...
   apt update || die "apt-get update failed: see above"
   apt install --no-install-recommends "$@" || die "apt-get install failed: see above"
   clocked installing $((SECONDS - began))
-}
-
-# Where config/cmake/MillraceGpuKernels.cmake looks for it.
-find_nvcc() {
-  local nvcc
-  for nvcc in "${CUDACXX:-}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc "$top"/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
-    [ ! -x "$nvcc" ] || ! "$nvcc" --version 2>/dev/null | grep -qE 'release (1[3-9]|[2-9][0-9])\.' || { echo "$nvcc"; return 0; }
-  done
-  return 1
-}
-
-cuda_toolkit() {  # DRY
-  local nvcc
-  if nvcc=$(find_nvcc); then
-    say "CUDA compiler: $nvcc"
-  elif [ "$1" = yes ]; then
-    say "would install from PyPI into build/venv-cuda: $(grep -v '^#' "$top/config/requirements-cuda.txt" | tr '\n' ' ')"
-  else
-    python_with venv-cuda config/requirements-cuda.txt
-    nvcc=$(find_nvcc) || die "NVIDIA's wheels in build/venv-cuda have no nvcc that runs"
-    ln -sfn lib "${nvcc%/bin/nvcc}/lib64"  # where nvcc has the linker look
-  fi
 }
 
 # -------------------------------------------------------------------------------------------------------------------- demo
@@ -252,15 +234,16 @@ install_into() {  # ENVIRONMENT ARGUMENTS...
   uv_into "$venv" "$@" || logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q --no-compile "$@"
 }
 
-# uv is several times as fast as pip, but ignores pip's settings: where those name an index, pip has to install. It installs for the tests
-# alone; the other environments compile packages, which need what pip does.
+# uv is several times as fast as pip, but ignores pip's settings: where those name an index, pip has to install. It installs for the tests and
+# the site alone; the other environments compile packages, which need what pip does. One uv serves both.
 uv_into() {  # FOLDER ARGUMENTS...: fails where pip has to install
-  local venv=$1
+  local venv=$1 program=$top/build/venv/bin/uv
   shift
-  [ "$venv" = "$top/build/venv" ] || return 1
+  case $venv in "$top/build/venv" | "$top/build/venv-docs") ;; *) return 1 ;; esac
   ! "$venv/bin/pip" config list | grep index >/dev/null || return 1
-  [ -x "$venv/bin/uv" ] || "$venv/bin/pip" install --disable-pip-version-check -q --no-compile "$uv" >"$venv.log" 2>&1 || return 1
-  UV_HTTP_TIMEOUT=180 "$venv/bin/uv" pip install -q --python "$venv/bin/python" "$@" >"$venv.log" 2>&1
+  [ -x "$program" ] || program=$venv/bin/uv
+  [ -x "$program" ] || "$venv/bin/pip" install --disable-pip-version-check -q --no-compile "$uv" >"$venv.log" 2>&1 || return 1
+  UV_HTTP_TIMEOUT=180 "$program" pip install -q --python "$venv/bin/python" "$@" >"$venv.log" 2>&1
 }
 
 # Builds the Python package's wheel in build/python-package/wheel, from a copy, so that nothing is left in the checkout.
@@ -431,6 +414,8 @@ list_after() {  # PRESET CTEST...
 . "$top/config/bench.sh"
 # shellcheck source=config/wheels.sh
 . "$top/config/wheels.sh"
+# shellcheck source=config/docs.sh
+. "$top/config/docs.sh"
 
 command=${1:-help}
 [ $# = 0 ] || shift
@@ -439,6 +424,7 @@ case $command in
   build) build "$@" ;;
   package) package "$@" ;;
   wheels) wheels "$@" ;;
+  docs) docs "$@" ;;
   demo) demo "$@" ;;
   test) if [ "${1:-}" = --all ]; then exec "$top/.ci/run" "$@"; else run_tests "$@"; fi ;;
   bench) bench "$@" ;;

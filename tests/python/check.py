@@ -21,6 +21,7 @@ SKIPS = TOP / "tests" / "support" / "skips.py"
 FOLDERS = [
     str(PACKAGE),
     str(WHEEL),
+    str(TOP / "config" / "docs"),
     str(TOP / "tests" / "system" / "wheels_test.py"),
     *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "tests/bench/cuda")),
     str(PEERS),

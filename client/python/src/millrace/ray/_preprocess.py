@@ -30,10 +30,10 @@ Rows = Any  # pa.Table or Mapping[str, Any]: a batch in the formats "pyarrow" an
 class Preprocess:
     """Has the daemon of its node make tensors of images, and passes the other columns through.
 
-        dataset.map_batches(
-            millrace.ray.Preprocess, fn_constructor_kwargs={"recipe": recipe, "column": "bytes"},
-            batch_format="pyarrow", batch_size=256, concurrency=2, num_cpus=0.25,
-        )
+        >>> dataset.map_batches(
+        ...     millrace.ray.Preprocess, fn_constructor_kwargs={"recipe": recipe, "column": "bytes"},
+        ...     batch_format="pyarrow", batch_size=256, concurrency=2, num_cpus=0.25,
+        ... )
 
     A column of strings has absolute paths, which every node has; one of bytes has files' contents. An actor of Ray's, as every class of
     ``map_batches`` is. Where ``read_images`` will do it is faster: it asks ahead, which a function of one batch cannot.
