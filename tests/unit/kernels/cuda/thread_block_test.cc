@@ -71,7 +71,7 @@ TEST_CASE("threads that come to unlike phases are found, and where they are", "[
     block.each([](int) {});
   };
   REQUIRE_THROWS_WITH(run_on_threads({.blocks = 2, .threads = 32}, kernel),
-                      Contains("threads part ways: one is at ") && Contains("kernels_cuda_thread_block_test.cc:"));
+                      Contains("threads part ways: one is at ") && Contains("thread_block_test.cc:"));
 }
 
 TEST_CASE("a thread that ends while others go on is found", "[cuda][threads]") {
