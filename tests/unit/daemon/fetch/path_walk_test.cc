@@ -1,4 +1,4 @@
-// How long a walk may take. What links lead to, fetch_roots_test.cc and fetch_without_openat2_test.cc show.
+// How long a walk may take. What links lead to, roots_test.cc and without_openat2_test.cc show.
 #include <fcntl.h>
 
 #include <catch2/catch.hpp>

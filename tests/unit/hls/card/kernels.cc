@@ -1,4 +1,4 @@
-// A bitstream for tests of the simulated card: two kernels of the table that do what the commands say (fpga_card_order.h).
+// A bitstream for tests of the simulated card: two kernels of the table that do what the commands say (order.h).
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

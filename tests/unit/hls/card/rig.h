@@ -1,4 +1,4 @@
-// Runs scenes of fpga_card_batch.h, each in a process of its own, and the maker of xclbins.
+// Runs scenes of batch.h, each in a process of its own, and the maker of xclbins.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// The CUDA kernels with a thread of this process for each of a GPU's (cuda_thread_block.h): what they make is what the
+// The CUDA kernels with a thread of this process for each of a GPU's (thread_block.h): what they make is what the
 // host executor makes, byte for byte; ThreadSanitizer sees what their threads share.
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,4 +1,4 @@
-// millrace_cuda_driver_scenes SCENE [ARGUMENT...]: see cuda_driver_scenes.h.
+// millrace_cuda_driver_scenes SCENE [ARGUMENT...]: see scenes.h.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Steps of augmentation and erasing in the CPU backend's hands: where in a sample's making they come, for every kind of
-// tensor. What each step does to pixels is kernels_augment_test.cc's, what is drawn draw_steps_test.cc's.
+// tensor. What each step does to pixels is tests/unit/kernels/augment_test.cc's, what is drawn tests/unit/daemon/draw/steps_test.cc's.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,5 +1,5 @@
 // What a decoder process may be once a hostile file has taken it over: it answers whatever it likes. Which lie, the
-// width of the box says. For backend_isolation_faults_test.cc; takes millrace-decoder's place.
+// width of the box says. For isolation_faults_test.cc; takes millrace-decoder's place.
 #include <sys/socket.h>
 
 #include <array>

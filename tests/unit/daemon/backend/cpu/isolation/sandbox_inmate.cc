@@ -1,5 +1,5 @@
 // A program in the sandbox of decoder processes that tries one thing: `millrace_sandbox_inmate WHAT`. Ends with 0 when it
-// could be done, with 3 when it was refused; most of it kills it. For backend_sandbox_test.cc.
+// could be done, with 3 when it was refused; most of it kills it. For sandbox_test.cc.
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
