@@ -205,8 +205,10 @@ TEST_CASE("a batch that fails because no sample is good says which on_error was 
   const auto packing = GENERATE(Packing::kOneSize, Packing::kPacked);
   const Files none({0, 1, 2, 3});
   PipelineFixture fixture({.roots = {none.folder.path()}});
+  std::uint64_t number = 0;  // a batch that has failed may be under way still
   const auto message = [&](OnError on_error, Guard guard) {
     BatchRequest request = none.request(on_error, packing);
+    request.id = BatchId{++number};
     request.guard = guard;
     REQUIRE(fixture.submit(std::move(request)).has_value());
     return fixture.sink().wait_failed().error.message;
