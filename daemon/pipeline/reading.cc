@@ -19,6 +19,7 @@ constexpr std::uint32_t kLargestPortion = 16;
 constexpr std::uint64_t kReadingNs = 20'000;  // a file of a photograph that the page cache has
 
 constexpr std::chrono::milliseconds kBetweenLooks{250};                        // at tasks that do not come back
+constexpr std::chrono::milliseconds kSuspect{20};                              // at one file: it may not come back
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
 
 Error host_lacks_for_long(const Error& lacking) {
@@ -120,9 +121,11 @@ void Reading::feed() {
 
 // Whose turn it is; nullopt: nobody's for now.
 std::optional<BatchPtr> Reading::take_next() {
+  bool is_kept = false;  // the turn, for one whose next task comes back soon
   const auto may = [&](const BatchPtr& batch) {
     const bool is_read = batch->running() && !pausing(*batch);  // a pause ends by itself
-    return !is_read || (has_room(*batch) && !has_to_wait(*batch));
+    is_kept = is_kept || (is_read && keeps_his_turn(*batch));
+    return !is_kept && (!is_read || (has_room(*batch) && !has_to_wait(*batch)));
   };
   while (std::optional<BatchPtr> next = batches_.take(may)) {
     (*next)->reading.queued = false;
@@ -181,16 +184,40 @@ bool Reading::is_bounded(const Batch& batch) const {
   return reads_slowly(batch) || (stuck_ >= kMostStandIns && stuck_of(batch.owner().user) > 0);
 }
 
+std::uint32_t Reading::most_slow() const {
+  return std::min(options_.slow_tasks, kFetchTasks - 1);
+}
+
+// While a task is stuck, whether a user who reads fast has as many tasks as he may.
+bool Reading::has_all_of_his(const Batch& batch) const {
+  const UserId user = batch.owner().user;
+  return stuck_ > 0 && !is_bounded(batch) && tasks_of(user) - stuck_of(user) >= most_slow();
+}
+
+// Then a turn that he passed would be another's for good, whatever their weights are: he keeps it, unless his tasks may
+// not come back either.
+bool Reading::keeps_his_turn(const Batch& batch) const {
+  if (!has_all_of_his(batch)) return false;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::int64_t long_ago = now - std::chrono::steady_clock::duration(kSuspect).count();
+  return tasks_.count_if([&](const TaskOut& out) {
+    const std::int64_t since = out.watch->since.load(std::memory_order_relaxed);
+    return !out.stuck && since != 0 && since < long_ago && out.batch.batch()->owner().user == batch.owner().user;
+  }) == 0;
+}
+
 // No more tasks are out of those who read slowly than may be, nor of one user's beside others. Each stuck task beyond
 // the stand-ins has one of the threads that these may have. So one thread is left to those who read fast; while a task
-// is stuck, no single user's fast tasks have all others.
+// is stuck, no single user's fast tasks have all others. A user with nothing out has one task even then: his reads may
+// end, and nobody knows when the stuck ones do.
 bool Reading::has_to_wait(const Batch& batch) const {
+  if (!is_bounded(batch)) return has_all_of_his(batch);
   const UserId user = batch.owner().user;
-  const std::uint32_t most = std::min(options_.slow_tasks, kFetchTasks - 1), stuck = stuck_of(user);
-  if (!is_bounded(batch)) return stuck_ > 0 && tasks_of(user) - stuck >= most;
+  const std::uint32_t most = most_slow(), stuck = stuck_of(user);
   const bool stand_ins_work = stuck_ >= kMostStandIns;
   if (stuck >= (stand_ins_work ? 1 : most) && reads_slowly(batch)) return true;
   const std::uint32_t without_stand_in = stand_ins_work ? stuck_ - static_cast<std::uint32_t>(kMostStandIns) : 0;
+  if (without_stand_in > 0 && tasks_of(user) == 0) return false;
   const auto slow = [](const TaskOut& out) { return out.slow && !out.stuck; };
   const auto his = [&](const TaskOut& out) { return slow(out) && out.batch.batch()->owner().user == user; };
   return tasks_.count_if(slow) + without_stand_in >= most ||
@@ -213,7 +240,6 @@ void Reading::look_after_tasks() {
 void Reading::look_for_stuck_tasks() {
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   const std::int64_t long_ago = now - std::chrono::steady_clock::duration(kStuck).count();
-  const std::uint32_t before = stuck_;
   tasks_.for_each([&](TaskOut& out) {
     const std::int64_t since = out.watch->since.load(std::memory_order_relaxed);
     if (out.stuck || since == 0 || since > long_ago) return;
@@ -226,7 +252,7 @@ void Reading::look_for_stuck_tasks() {
   });
   if (stuck_ == 0) return;
   fetcher_.relieve();
-  if (stuck_ > before) feed();
+  feed();  // what became stuck has let others pass, and so has what may be
 }
 
 // false: the fetcher has no room, and the batch is as it was.

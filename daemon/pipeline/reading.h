@@ -11,7 +11,8 @@
 // headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the fetcher's
 // threads, and one user's not more than half of these where others have sessions: they delay nobody else. A task whose
 // thread has been at one file for kStuck is stuck: it may never come back, and the fetcher has a stand-in (relieve()).
-// Stuck tasks make their sessions slow ones; those beyond kMostStandIns count among what slow sessions may have.
+// Stuck tasks make their sessions slow ones; those beyond kMostStandIns count among what slow sessions may have, of
+// which a user with nothing at the fetcher has one in any case.
 // Thread-bound(control).
 #pragma once
 
@@ -83,6 +84,9 @@ class Reading {
   std::optional<BatchPtr> take_next();
   const UserReads& reads_of(UserId user) const;
   bool has_to_wait(const Batch& batch) const;
+  bool has_all_of_his(const Batch& batch) const;
+  bool keeps_his_turn(const Batch& batch) const;
+  std::uint32_t most_slow() const;  // tasks of sessions that read slowly
   std::uint32_t stuck_of(UserId user) const;
   bool reads_slowly(const Batch& batch) const;
   bool is_bounded(const Batch& batch) const;

@@ -79,11 +79,29 @@ class CollectingSink : public BatchSink {
   std::deque<EpochStreamId> ended_;
 };
 
-// Reads as another does; calls `between` once, when the task that it was given as the `nth` is done.
-class MeddlingFetcher final : public Fetcher {
+// Reads as another does. Those below meddle with its tasks.
+class FetcherInFront : public Fetcher {
+ public:
+  explicit FetcherInFront(std::unique_ptr<Fetcher> real) : real_(std::move(real)) {}
+  bool try_fetch(FetchTask&& task) override { return real_->try_fetch(std::move(task)); }
+  bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
+  void relieve() override { real_->relieve(); }
+  std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
+  Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
+    return real_->open_roots(roots);
+  }
+  Result<void> tell_opener() const override { return real_->tell_opener(); }
+  void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
+
+ private:
+  std::unique_ptr<Fetcher> real_;
+};
+
+// Calls `between` once, when the task that it was given as the `nth` is done.
+class MeddlingFetcher final : public FetcherInFront {
  public:
   MeddlingFetcher(std::unique_ptr<Fetcher> real, std::uint32_t nth, std::function<void()> between)
-      : real_(std::move(real)), nth_(nth), between_(std::move(between)) {}
+      : FetcherInFront(std::move(real)), nth_(nth), between_(std::move(between)) {}
   bool try_fetch(FetchTask&& task) override {
     if (++given_ == nth_) {
       task.done = [between = std::exchange(between_, nullptr),
@@ -92,27 +110,19 @@ class MeddlingFetcher final : public Fetcher {
         done(std::move(items));
       };
     }
-    return real_->try_fetch(std::move(task));
+    return FetcherInFront::try_fetch(std::move(task));
   }
-  bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
-  std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
-  Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
-    return real_->open_roots(roots);
-  }
-  Result<void> tell_opener() const override { return real_->tell_opener(); }
-  void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
 
  private:
-  std::unique_ptr<Fetcher> real_;
   const std::uint32_t nth_;
   std::uint32_t given_ = 0;
   std::function<void()> between_;
 };
 
-// Reads as another does, and counts its tasks.
-class CountingFetcher final : public Fetcher {
+// Counts its tasks.
+class CountingFetcher final : public FetcherInFront {
  public:
-  explicit CountingFetcher(std::unique_ptr<Fetcher> real) : real_(std::move(real)) {}
+  using FetcherInFront::FetcherInFront;
   bool try_fetch(FetchTask&& task) override {
     const auto plainly = task.done;
     task.done = [this, plainly](std::vector<Fetched> items) {
@@ -120,24 +130,16 @@ class CountingFetcher final : public Fetcher {
       ended_.fetch_add(1);
     };
     begun_.fetch_add(1);
-    if (real_->try_fetch(std::move(task))) return true;
+    if (FetcherInFront::try_fetch(std::move(task))) return true;
     task.done = plainly;
     begun_.fetch_sub(1);
     return false;
   }
-  bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
-  std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
-  Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
-    return real_->open_roots(roots);
-  }
-  Result<void> tell_opener() const override { return real_->tell_opener(); }
-  void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
   int begun() const { return begun_.load(); }
   int ended() const { return ended_.load(); }  // and have told so
 
  private:
   std::atomic<int> begun_{0}, ended_{0};
-  std::unique_ptr<Fetcher> real_;
 };
 
 struct PipelineSetup {
@@ -151,6 +153,8 @@ struct PipelineSetup {
   Bytes decoding = 1_GiB;
   std::function<void()> after_fetch;  // of so many tasks, in the order in which they are given
   std::uint32_t after_how_many = 1;
+  std::function<std::unique_ptr<Fetcher>(std::unique_ptr<Fetcher>)> in_front;  // puts one in front of the fetcher
+  std::uint32_t slow_reads = ~0U;    // fetch tasks of sessions that read slowly
   std::unique_ptr<Backend> backend;  // instead of those of the table
   MadeUpDevice* device = nullptr;    // whose backend is there, too, by pin only; outlives the fixture
   bool device_first = false;         // before the others, not only by pin
@@ -177,6 +181,7 @@ class PipelineFixture {
     if (setup_.after_fetch)
       fetcher_ =
           std::make_unique<MeddlingFetcher>(std::move(fetcher_), setup_.after_how_many, std::move(setup_.after_fetch));
+    if (setup_.in_front) fetcher_ = setup_.in_front(std::move(fetcher_));
     auto counting = std::make_unique<CountingFetcher>(std::move(fetcher_));
     counting_ = counting.get();
     fetcher_ = std::move(counting);
@@ -198,6 +203,7 @@ class PipelineFixture {
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
                                            Pipeline::Options{.limits = setup_.limits,
                                                              .host_patience = setup_.host_patience,
+                                                             .slow_reads = setup_.slow_reads,
                                                              .uses = setup_.uses,
                                                              .weights = setup_.weights,
                                                              .control_clock = setup_.control_clock});

@@ -10,19 +10,6 @@
 namespace millrace {
 namespace {
 
-// A batch of equal images of so many pixels a side, in one session of one user.
-BatchRequest batch_of(std::uint32_t count, std::size_t side) {
-  const std::vector<std::byte> jpeg = make_jpeg({.pixels = make_pixels(side, side, 3, 1)});
-  Recipe recipe;
-  recipe.resize = ExactSize{{8, 8}};
-  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
-  for (std::uint32_t i = 0; i < count; ++i) {
-    request.samples.push_back(SampleRequest{
-        .id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(jpeg.data()), jpeg.size()}}});
-  }
-  return request;
-}
-
 TEST_CASE("a user whose images cost much gets fewer of them made, not more of the lanes", "[pipeline][integration]") {
   constexpr std::uint32_t kDear = 16, kCheap = 64;
   auto holding = std::make_unique<HoldingBackend>(1);

@@ -50,6 +50,19 @@ inline BatchRequest request_of(const std::string& folder, std::uint32_t count, s
   return request;
 }
 
+// A batch of equal images of so many pixels a side, in one session of one user.
+inline BatchRequest batch_of(std::uint32_t count, std::size_t side) {
+  const std::vector<std::byte> jpeg = make_jpeg({.pixels = make_pixels(side, side, 3, 1)});
+  Recipe recipe;
+  recipe.resize = ExactSize{{8, 8}};
+  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    request.samples.push_back(SampleRequest{
+        .id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(jpeg.data()), jpeg.size()}}});
+  }
+  return request;
+}
+
 inline EpochRequest epoch_of(std::shared_ptr<const Dataset> dataset, std::uint32_t batch_size) {
   EpochRequest request{.id = EpochStreamId{3}, .dataset = dataset, .recipe = square(16)};
   request.order = {.samples = dataset->samples(), .seed = 5, .shuffle = Shuffle::kYes, .batch_size = batch_size};
