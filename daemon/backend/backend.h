@@ -72,6 +72,9 @@ struct DecodeJob {
   // Once a lane has been at it for so long, samples that it has not begun may come back as not_begun: what was expected
   // to be short was not, and others may have to wait. The first one always is begun.
   std::chrono::nanoseconds turn = std::chrono::nanoseconds::max();
+  // Of a small batch of priority high: it goes before jobs that are not and wait, and those that run may end as after
+  // `turn`.
+  bool urgent = false;
   // What `out` points into. Shared: a session may be closed while lanes still write.
   std::shared_ptr<const void> keep_alive;
   // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.
@@ -89,10 +92,11 @@ struct SampleFacts {
 
 // What keeps a backend busy. Constant.
 struct QueueDepth {
-  std::uint32_t jobs = 1;     // queued or running at the same time; it accepts no more
+  std::uint32_t jobs = 1;     // queued or running at the same time; it accepts no more, but for `urgent` further ones
   std::uint32_t at_once = 1;  // of these, worked on at the same time: lanes, or what a device runs side by side
   // Samples a job: with fewer than `few` the next job may come too late, more than `most` are not worth waiting for.
   std::uint32_t few = 1, most = 1;
+  std::uint32_t urgent = 0;  // jobs beyond `jobs`, of urgent ones alone
 };
 
 class Backend {
@@ -112,7 +116,7 @@ class Backend {
   // While it is lost, every sample gets kUnavailable.
   virtual void listen(HealthListener listener) = 0;
 
-  // Never blocks. false: queue_depth().jobs are in it or it is shut down; `job` is then left as it was.
+  // Never blocks. false: as many as queue_depth() says are in it, or it is shut down; `job` is then left as it was.
   [[nodiscard]] virtual bool try_submit(DecodeJob&& job) = 0;
 
   // Its own, in which sessions may have their tensors; BackendInfo::memories then has its number. nullptr: none. It is

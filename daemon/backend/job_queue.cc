@@ -7,9 +7,14 @@ namespace millrace {
 bool JobQueue::try_push(DecodeJob&& job) {
   {
     MutexLock lock(mutex_);
-    if (closed_ || in_it_ == depth_) return false;
+    if (closed_ || in_it_ >= (job.urgent ? most_ : depth_)) return false;
     ++in_it_;
-    jobs_.push_back(QueuedDecode{std::move(job), std::chrono::steady_clock::now()});
+    auto place = jobs_.end();
+    if (job.urgent) {
+      place = jobs_.begin() + urgent_.load(std::memory_order_relaxed);
+      urgent_.fetch_add(1, std::memory_order_relaxed);
+    }
+    jobs_.insert(place, QueuedDecode{std::move(job), std::chrono::steady_clock::now()});
   }
   ready_.notify_one();
   return true;
@@ -21,6 +26,7 @@ std::optional<QueuedDecode> JobQueue::pop() {
   if (jobs_.empty()) return std::nullopt;
   std::optional<QueuedDecode> job(std::move(jobs_.front()));
   jobs_.pop_front();
+  if (job->job.urgent) urgent_.fetch_sub(1, std::memory_order_relaxed);
   return job;
 }
 

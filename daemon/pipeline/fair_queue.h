@@ -104,6 +104,16 @@ class FairQueue {
   // Whether no other user waits who has had less for his weight.
   bool is_due(UserId user) const { return users_.is_due(user); }
 
+  // Whether test(item) for one of those that are due first.
+  template <class Test>
+  bool any_first(Test test) const {
+    return users_.any_first([&](UserId, const Classes& classes) {
+      return classes.any_first([&](Priority, const Sessions& sessions) {
+        return sessions.any_first([&](SessionId, const Items& items) { return test(items.front()); });
+      });
+    });
+  }
+
   // Takes out all for which unwanted(item), in no particular order.
   template <class Unwanted>
   std::vector<T> remove(Unwanted unwanted) {

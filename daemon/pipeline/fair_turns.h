@@ -105,6 +105,15 @@ class FairTurns {
     return &account.member;
   }
 
+  // Whether test(id, member) for one of those that are due first: more than one where they are due together.
+  template <class Test>
+  bool any_first(Test test) const {
+    const auto is_later = [&](const Entry& entry) { return entry.due > waiting_.begin()->due; };
+    const auto end = std::find_if(waiting_.begin(), waiting_.end(), is_later);
+    return std::any_of(waiting_.begin(), end,
+                       [&](const Entry& entry) { return test(entry.id, accounts_.find(entry.id)->second.member); });
+  }
+
   // Whether nobody who waits is due before `id` is.
   bool is_due(Id id) const {
     const auto found = accounts_.find(id);

@@ -25,6 +25,11 @@ std::vector<Placeable> placeable(const std::vector<NamedBackend>& backends) {
   return all;
 }
 
+// What somebody waits for, and one job can make. An epoch of priority high would only break others' jobs.
+bool is_urgent(const Batch& batch, const QueueDepth& queue_depth) {
+  return batch.request().priority == Priority::kHigh && batch.count() <= queue_depth.most;
+}
+
 }  // namespace
 
 Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger,
@@ -111,10 +116,17 @@ void Making::feed(std::size_t index) {
   BackendRun& run = backends_[index];
   const auto may = [&](const InFlight& next) {
     const Batch& batch = *next.batch();
-    return !batch.running() || placer_.lost(index) ||
+    if (!batch.running() || placer_.lost(index)) return true;
+    const bool is_full = run.jobs.size() >= run.queue_depth.jobs;
+    return (!is_full || is_urgent(batch, run.queue_depth)) &&
            has_lane_for(run, batch.owner().user, batch.ready[index].costliest());
   };
-  while (placer_.lost(index) || run.jobs.size() < run.queue_depth.jobs) {  // a lost one keeps nothing waiting
+  const auto has_room = [&] {
+    const auto urgent = [&](const InFlight& next) { return is_urgent(*next.batch(), run.queue_depth); };
+    if (run.jobs.size() < run.queue_depth.jobs) return true;
+    return run.jobs.size() < run.queue_depth.jobs + run.queue_depth.urgent && run.ready.any_first(urgent);
+  };
+  while (placer_.lost(index) || has_room()) {  // a lost one keeps nothing waiting
     charge_control_time();
     std::optional<InFlight> next = run.ready.take(may);
     if (!next) return;
@@ -209,6 +221,7 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
                 .pinned = !batch->request().backend.empty(),
                 .stop = batch->stop(),
                 .turn = kTurn,
+                .urgent = is_urgent(*batch, run.queue_depth),
                 .keep_alive = batch,
                 .done = [this, index, number](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
                   boost::asio::post(control_, [this, index, number, done = std::move(done),

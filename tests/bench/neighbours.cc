@@ -286,7 +286,7 @@ void report_latency(const BenchOptions& options, const Report& report) {
                 .unit = "ms",
                 .rounds = rounds,
                 .note = "p99 of one image, its bytes sent; a job of the others takes " + one_decimal(median(jobs)) +
-                        " ms of a lane; aim: idle and two of these"};
+                        " ms of a lane; aim: idle and one of these"};
   report.add(compared(std::move(figure), loaded, "idle", idle));
 }
 

@@ -83,6 +83,34 @@ TEST_CASE("the next job may be submitted as soon as one is told done", "[conform
   }
 }
 
+TEST_CASE("an urgent job has a place of its own, goes before jobs that wait, and one that runs makes way",
+          "[conformance]") {
+  for (const BackendUnderTest& row : testable_backends()) {
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 1});
+    const QueueDepth depth = backend->queue_depth();
+    if (depth.urgent == 0) continue;
+    INFO(row.name);
+    const auto made_way = [&] {  // in the time of a job of 30 samples
+      Collector collector, urgent;
+      std::vector<JobOnTheBench> benches = small_jobs(depth.jobs + 2, 30, 200);
+      for (std::uint32_t i = 0; i < depth.jobs; ++i) REQUIRE(backend->try_submit(benches[i].job(collector)));
+      DecodeJob job = benches.back().job(urgent);
+      job.urgent = true;
+      const bool is_full = !backend->try_submit(benches[depth.jobs].job(collector));
+      REQUIRE(backend->try_submit(std::move(job)));
+      const Finished passed = urgent.wait_for_one();
+      const bool others_wait = collector.count() < depth.jobs;
+      for (const SampleOutcome& outcome : passed.outcomes) REQUIRE_FALSE((outcome.error || outcome.not_begun));
+      const std::vector<Finished> others = collector.wait_for(depth.jobs + (is_full ? 0 : 1));
+      const auto not_begun = [](const SampleOutcome& outcome) { return outcome.not_begun; };
+      return is_full && others_wait && std::ranges::any_of(others.front().outcomes, not_begun) &&
+             !others.front().outcomes.front().not_begun && std::ranges::none_of(others.back().outcomes, not_begun);
+    };
+
+    REQUIRE(eventually(made_way));
+  }
+}
+
 TEST_CASE("a stopped job's samples come back as cancelled and write nothing", "[conformance]") {
   for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);

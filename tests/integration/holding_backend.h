@@ -31,12 +31,15 @@ class HoldingBackend final : public Backend {
     return std::chrono::microseconds(std::int64_t{task.image.info.stored.width} * task.image.info.stored.height);
   }
 
-  explicit HoldingBackend(std::uint32_t depth, std::uint32_t lanes = 4) : depth_(depth), lanes_(lanes) {}
+  explicit HoldingBackend(std::uint32_t depth, std::uint32_t lanes = 4, std::uint32_t urgent = 0)
+      : depth_(depth), urgent_(urgent), lanes_(lanes) {}
 
   BackendInfo info() const override {
     return {.name = "test", .lanes = lanes_, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
   }
-  QueueDepth queue_depth() const override { return {.jobs = depth_, .at_once = lanes_, .few = 4, .most = 16}; }
+  QueueDepth queue_depth() const override {
+    return {.jobs = depth_, .at_once = lanes_, .few = 4, .most = 16, .urgent = urgent_};
+  }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
   // Jobs stay where they are; it takes no more.
@@ -49,7 +52,7 @@ class HoldingBackend final : public Backend {
   }
   bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (lost_ || jobs_.size() == depth_) return false;
+    if (lost_ || jobs_.size() >= depth_ + (job.urgent ? urgent_ : 0)) return false;
     for (const SampleTask& task : job.tasks) given_.push_back({task.index, job.fidelity, job.recipe});
     jobs_.push_back(std::move(job));
     return true;
@@ -103,7 +106,7 @@ class HoldingBackend final : public Backend {
     return finished.size();
   }
 
-  const std::uint32_t depth_;
+  const std::uint32_t depth_, urgent_;
   HealthNews health_;
   const std::uint32_t lanes_;
   Mutex mutex_;

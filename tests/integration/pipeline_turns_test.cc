@@ -112,6 +112,30 @@ TEST_CASE("an urgent batch takes nothing of another user's share", "[pipeline][i
   CHECK(users.others() >= 250);
 }
 
+TEST_CASE("an urgent batch that is due has a place at a backend that is full, others wait", "[pipeline][integration]") {
+  auto holding = std::make_unique<HoldingBackend>(2, 2, 1);
+  HoldingBackend* const backend = holding.get();
+  PipelineFixture fixture({.backend = std::move(holding)});
+  CollectingSink sinks[2];
+  fixture.open_another(SessionId{2}, UserId{4321}, sinks[0]);
+  fixture.open_another(SessionId{3}, UserId{4322}, sinks[1]);
+  const BatchRequest epoch = batch_of(100, 20), normal = batch_of(1, 20);
+  BatchRequest urgent = batch_of(1, 20);
+  urgent.priority = Priority::kHigh;
+  REQUIRE(fixture.submit(epoch));
+  fixture.wait_until_nothing_is_read();
+  REQUIRE(backend->jobs() == 2);
+
+  REQUIRE(fixture.on_control([&] { return fixture.pipeline().submit(SessionId{2}, normal); }));
+  fixture.wait_until_nothing_is_read();
+  REQUIRE(backend->jobs() == 2);
+  REQUIRE(fixture.on_control([&] { return fixture.pipeline().submit(SessionId{3}, urgent); }));
+  fixture.wait_until_nothing_is_read();
+
+  REQUIRE(backend->jobs() == 3);
+  REQUIRE(backend->given().back().recipe == urgent.recipe);
+}
+
 // Files whose headers claim so many pixels that one keeps a lane for long; nobody decodes them here.
 BatchRequest giants(std::uint32_t count) {
   BatchRequest request = batch_of(count, 16);

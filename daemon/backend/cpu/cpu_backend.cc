@@ -159,7 +159,7 @@ CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, std::optiona
       decoder_(std::move(decoder)),
       cache_(services.cache),
       counters_(services.counters),
-      queue_(queue_depth().jobs) {}
+      queue_(queue_depth().jobs, queue_depth().urgent) {}
 
 Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
   Result<void> pinned;
@@ -204,7 +204,8 @@ void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
   auto now = begun;
   const auto make_one = [&](std::size_t i) {
     const auto since = now;
-    const bool is_over = since != begun && since - begun >= job.turn;
+    const bool makes_way = !job.urgent && queue_.has_urgent();
+    const bool is_over = since != begun && (makes_way || since - begun >= job.turn);
     outcomes[i] =
         is_over ? SampleOutcome{.index = job.tasks[i].index, .not_begun = true} : make(job, job.tasks[i], maker);
     outcomes[i].queued = since - queued.since;

@@ -43,7 +43,7 @@ class CpuBackend final : public Backend {
 
   BackendInfo info() const override { return info_; }
   QueueDepth queue_depth() const override {
-    return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 4, .most = 16};
+    return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 4, .most = 16, .urgent = info_.lanes};
   }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener) override {}  // a processor is not lost

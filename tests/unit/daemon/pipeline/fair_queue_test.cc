@@ -55,6 +55,25 @@ TEST_CASE("one session's items come first in, first out", "[pipeline]") {
   REQUIRE(queue.empty());
 }
 
+TEST_CASE("those that are due first are told from those that are not", "[pipeline]") {
+  FairQueue<int> queue(kAlike);
+  const auto any_first = [&](int wanted) { return queue.any_first([&](int item) { return item == wanted; }); };
+  CHECK_FALSE(any_first(1));
+  queue.push(kOne, Priority::kNormal, 1);
+  queue.push(kOne, Priority::kNormal, 10);
+  queue.push(kTwo, Priority::kHigh, 2);
+  CHECK(any_first(1));
+  CHECK(any_first(2));
+  CHECK_FALSE(any_first(10));
+
+  queue.charge(kTwo, Priority::kHigh, 100);
+  CHECK(any_first(1));
+  CHECK_FALSE(any_first(2));
+  queue.charge(kOne, Priority::kNormal, 200);
+  CHECK_FALSE(any_first(1));
+  CHECK(any_first(2));
+}
+
 TEST_CASE("users take turns however much one of them has queued", "[pipeline]") {
   FairQueue<int> queue(kAlike);
   for (int i = 10; i < 15; ++i) queue.push(kOne, Priority::kNormal, i);
