@@ -14,7 +14,7 @@
 
 namespace millrace::cli {
 
-inline constexpr std::chrono::seconds kMeasured{1};  // images/s of less time mean nothing
+inline constexpr std::chrono::milliseconds kMeasured{500};  // images/s of less time mean nothing
 
 struct EpochReport {
   std::uint64_t epoch = 0;  // from 0
