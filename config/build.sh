@@ -154,7 +154,7 @@ build() {
   fi
   if [ $# -gt 0 ]; then
     deps build test
-    configure "$preset" -DMILLRACE_BUILD_TESTS=ON
+    configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_BENCHMARKS=ON
     compile "$preset" "$@"
   else
     deps build

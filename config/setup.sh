@@ -307,6 +307,7 @@ run_tests() {
     tsan) options+=(-DMILLRACE_TSAN_SEES_ALL="$([ $long = yes ] && echo ON || echo OFF)") ;;
   esac
   if [ $packages = nothing ]; then options+=(-DMILLRACE_PYTHON=python3); else options+=(-DMILLRACE_PYTHON="$(python_of venv)"); fi
+  options+=(-DMILLRACE_BENCHMARKS="$([ $long = yes ] && echo ON || echo OFF)")
   [ $packages != frameworks ] || frameworks=ON
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_FRAMEWORKS=$frameworks "${options[@]}"
   if [ $packages != nothing ] && ! chosen_without_python "$preset" "${chosen[@]}"; then
