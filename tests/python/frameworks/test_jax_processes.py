@@ -16,7 +16,7 @@ from processes import MODULES
 
 pytest.importorskip("jax", reason="JAX is not installed: its processes are not tried")
 pytestmark = pytest.mark.jax
-EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_jax.py"
+EXAMPLE = Path(__file__).parents[3] / "client" / "python" / "examples" / "train_jax.py"
 
 
 def together(daemon: millrace.PrivateDaemon, processes: int, *command: object, devices: int = 1) -> list[str]:
