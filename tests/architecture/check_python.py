@@ -1,5 +1,7 @@
 """Holds the Python package to its architecture: which of its packages may import which, no circles, and how many modules a folder has.
 
+The folders of its tests have no more modules than its own.
+
 check_tree.py runs it with its own rules. The rules are the tables below; a new package, or module at the top, gets its row here in the same
 commit. What counts:
 
@@ -13,7 +15,8 @@ import ast
 
 PACKAGE = "millrace"
 FOLDER = "client/python/src/millrace/"
-MOST_MODULES = 20  # in a folder
+TESTS = "tests/python/"
+MOST_MODULES = 20  # in a folder of either
 
 # What everybody may import: values and errors, which know nothing of a daemon.
 VALUES = {"errors", "recipe", "ring", "samples", "steps"}
@@ -144,13 +147,14 @@ def folder_violations(paths):
         folders.setdefault(path.rpartition("/")[0], []).append(path)
     for folder, files in sorted(folders.items()):
         if len(files) > MOST_MODULES:
-            yield f"{folder}: {len(files)} modules, over {MOST_MODULES}: make a package of those of one subject"
+            yield f"{folder}: {len(files)} modules, over {MOST_MODULES}: make a folder of those of one subject"
 
 
 def violations(tree):
     """Every violation in `tree`, a mapping from path to text, as one line each."""
     modules = {module_of(path): path for path in tree if module_of(path) is not None}
-    found, needs = list(folder_violations(modules.values())), {}
+    tests = [path for path in tree if path.startswith(TESTS) and path.endswith(".py")]
+    found, needs = list(folder_violations([*modules.values(), *tests])), {}
     for module, path in sorted(modules.items()):
         imported = set(imported_modules(tree[path], modules))
         if any(name.startswith(".") for name, _ in imports_of(tree[path])):

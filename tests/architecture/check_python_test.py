@@ -90,6 +90,14 @@ class CheckPython(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn("_core: 23 modules, over 20", found[0])
 
+    def test_a_folder_of_tests_with_too_many_modules_is_named(self):
+        room = {f"{check_python.TESTS}core/test_{number}.py": "" for number in range(check_python.MOST_MODULES)}
+        self.assertEqual(check_python.violations({**room, "tests/python/core/page.md": "", "tests/python/run.py": ""}), [])
+
+        found = check_python.violations({**room, "tests/python/core/pictures.py": ""})
+
+        self.assertEqual(found, ["tests/python/core: 21 modules, over 20: make a folder of those of one subject"])
+
     def test_every_allowed_package_has_a_row(self):
         named = set().union(*check_python.MAY_IMPORT.values()) - {"*"}
         self.assertEqual({name for name in named if check_python.row_of(name) is None}, set())

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`; all where no file is named.
+"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need=MODULE]... [PYTEST ARGUMENTS]`.
 
-Exits 77, which ctest counts as skipped, where the interpreter lacks the package, pytest or a module that is needed; config/setup.sh makes
-environments that have them.
+It runs all tests where the arguments name no file, folder or test. It exits with 77, which ctest counts as skipped, where the interpreter
+lacks the package, pytest or a module that is needed. config/setup.sh makes environments that have them.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ def main() -> int:
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
     environment["PYTHONFAULTHANDLER"] = "1"  # a process that dies says where its threads were
     pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider"]
-    everything = [] if any(argument.endswith(".py") and not argument.startswith("-") for argument in arguments) else [str(HERE)]
+    everything = [] if any(os.path.exists(argument.partition("::")[0]) for argument in arguments) else [str(HERE)]
     return subprocess.run([*pytest, *everything, *arguments], env=environment, check=False).returncode
 
 

@@ -15,7 +15,7 @@ from millrace import recipe, steps
 
 from processes import python
 
-DOCUMENTS = Path(__file__).parents[2] / "client" / "python"
+DOCUMENTS = Path(__file__).parents[3] / "client" / "python"
 NEEDED = {"hf": (), "jax": ("jax",), "keras": ("keras", "torch"), "ray": ("ray",), "torch": ("torch",)}
 """What of other people's the modules of the package import, that not everybody has."""
 MARKED = {"jax": pytest.mark.jax, "keras": pytest.mark.torch, "ray": pytest.mark.ray, "torch": pytest.mark.torch}

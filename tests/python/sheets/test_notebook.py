@@ -16,8 +16,7 @@ import pytest
 from millrace._core import listing_bar as _listing_bar
 from millrace._sheets.pictures import picture_of
 
-from pictures import COUNT, SIZE, pixels_of, png
-from test_sheet import decoded
+from pictures import COUNT, SIZE, decoded, pixels_of, png
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -39,6 +39,16 @@ def png(number: int) -> bytes:
     return png_of(pixels_of(number))
 
 
+def decoded(data: bytes) -> NDArray[np.uint8]:
+    """The pixels of a PNG file that the package wrote: rows filtered by "sub"."""
+    width, height = np.frombuffer(data[16:24], ">u4").tolist()
+    start = data.index(b"IDAT")
+    size = int.from_bytes(data[start - 4 : start], "big")
+    rows = np.frombuffer(zlib.decompress(data[start + 4 : start + 4 + size]), np.uint8).reshape(height, 1 + width * 3)
+    assert (rows[:, 0] == 1).all()
+    return rows[:, 1:].reshape(height, width, 3).cumsum(axis=1, dtype=np.uint8)
+
+
 def make_folder(base: Path, each: int = EACH) -> Path:
     """base/train with the classes beneath; the dataset's sample n has the pixels of n and the label n // each."""
     for label, name in enumerate(CLASSES):

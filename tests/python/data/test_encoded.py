@@ -18,6 +18,7 @@ import pytest
 from millrace._loader import feed as _feed
 
 from pictures import COUNT, EACH, path_of, pixels_of, png
+from processes import MODULES
 from sources import OWN_SIZE, Rows, hugging_face, make_loader, pictures_table, seen_of  # noqa: F401, fixtures
 
 
@@ -271,6 +272,6 @@ with millrace.numpy.Loader(
 def test_an_interrupted_loop_leaves_no_thread(daemon: millrace.PrivateDaemon) -> None:
     command = [sys.executable, "-c", INTERRUPTED, daemon.address]
 
-    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parent)
+    told = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=MODULES)
 
     assert (told.returncode, told.stdout) == (0, "1 []\n"), told.stderr

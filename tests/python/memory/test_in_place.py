@@ -24,7 +24,7 @@ from millrace._memory import page_map as _page_map
 from millrace.tensor import VERSIONED
 
 from pictures import COUNT, SIZE, check_pixels, pixels_of, png
-from processes import PATIENCE, eventually
+from processes import MODULES, PATIENCE, eventually
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 BATCH = 16  # 18 pages of pixels; the last one has records behind them
@@ -393,7 +393,7 @@ def test_a_childs_writes_are_its_own(client: millrace.Client) -> None:
 
 
 def _child(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(MODULES), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 

@@ -29,7 +29,7 @@ from ray_cluster import Nodes, daemons, kill_all, pids, until
 pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.filterwarnings("default")]  # Ray's own warnings are not ours
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 LARGE = millrace.Recipe(resize=millrace.ExactSize(millrace.Size(160, 160)), layout="NHWC")
-PAGE = Path(__file__).parents[2] / "client" / "python" / "doc" / "ray.md"
+PAGE = Path(__file__).parents[3] / "client" / "python" / "doc" / "ray.md"
 ONE_ACTOR = ray.data.ActorPoolStrategy(size=1)
 
 

@@ -15,7 +15,7 @@ from pictures import COUNT
 
 accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed: its example is not run")
 pytestmark = pytest.mark.torch
-EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_accelerate.py"
+EXAMPLE = Path(__file__).parents[3] / "client" / "python" / "examples" / "train_accelerate.py"
 
 
 def run(daemon: millrace.PrivateDaemon, folder: Path, place: Path, *arguments: object) -> str:

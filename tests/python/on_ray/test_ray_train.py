@@ -18,7 +18,7 @@ pytest.importorskip("ray.train.torch", reason="Ray Train or PyTorch is not insta
 from ray_cluster import processes_with, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.filterwarnings("default")]
-EXAMPLES = Path(__file__).parents[2] / "client" / "python" / "examples"
+EXAMPLES = Path(__file__).parents[3] / "client" / "python" / "examples"
 
 
 def run(name: str, folder: Path, *arguments: str) -> str:

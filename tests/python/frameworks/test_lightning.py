@@ -14,7 +14,7 @@ from pictures import COUNT
 
 pytest.importorskip("lightning", reason="Lightning is not installed: its example is not run")
 pytestmark = [pytest.mark.torch, pytest.mark.long]  # test_view_loaders.py trains with Lightning in less
-EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_lightning.py"
+EXAMPLE = Path(__file__).parents[3] / "client" / "python" / "examples" / "train_lightning.py"
 
 
 def run(daemon: millrace.PrivateDaemon, place: Path, *command: object) -> None:

@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import millrace
@@ -14,22 +13,12 @@ import numpy as np
 import pytest
 from millrace._sheets import sheet as _sheet
 
-from pictures import CLASSES, pixels_of, png
+from pictures import CLASSES, decoded, pixels_of, png
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "millrace", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300, check=False)
-
-
-def decoded(data: bytes) -> np.ndarray:
-    """The pixels of a PNG that _sheet wrote: rows filtered by "sub"."""
-    width, height = np.frombuffer(data[16:24], ">u4").tolist()
-    start = data.index(b"IDAT")
-    size = int.from_bytes(data[start - 4 : start], "big")
-    rows = np.frombuffer(zlib.decompress(data[start + 4 : start + 4 + size]), np.uint8).reshape(height, 1 + width * 3)
-    assert (rows[:, 0] == 1).all()
-    return rows[:, 1:].reshape(height, width, 3).cumsum(axis=1, dtype=np.uint8)
 
 
 def test_png_and_composition() -> None:

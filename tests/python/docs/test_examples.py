@@ -25,7 +25,7 @@ from pictures import COUNT, png
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the examples are not run")
 pytestmark = pytest.mark.torch
 CORES = len(os.sched_getaffinity(0))
-EXAMPLES = Path(__file__).parents[2] / "client" / "python" / "examples"
+EXAMPLES = Path(__file__).parents[3] / "client" / "python" / "examples"
 
 
 def train(folder: Path, *arguments: object, variables: dict[str, str] | None = None) -> subprocess.Popen[str]:

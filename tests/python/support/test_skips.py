@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
 
 
 def test_tests_and_files_that_pytest_skips_are_in_the_list(tmp_path: Path) -> None:

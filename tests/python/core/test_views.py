@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from millrace import Recipe, Size, recipes, steps
 
-from pictures import COUNT, SIZE, path_of, pixels_of, png, png_of
-from test_notebook import decoded
+from pictures import COUNT, SIZE, decoded, path_of, pixels_of, png, png_of
 from test_ticket import replay
 from views import GEOMETRY, views_of
 

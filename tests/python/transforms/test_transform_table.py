@@ -18,7 +18,7 @@ v2 = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not
 import millrace.torch  # noqa: E402
 
 pytestmark = pytest.mark.torch
-TABLE = Path(__file__).parents[2] / "client" / "python" / "doc" / "transforms.md"
+TABLE = Path(__file__).parents[3] / "client" / "python" / "doc" / "transforms.md"
 DONE = ("exact", "bound")
 RESIZE = v2.Resize((32, 32))
 

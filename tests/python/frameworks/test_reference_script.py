@@ -18,7 +18,7 @@ from pictures import COUNT
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the patch of a training script is not tried")
 pytestmark = pytest.mark.torch
-PAGE = Path(__file__).parents[2] / "client" / "python" / "doc" / "train.md"
+PAGE = Path(__file__).parents[3] / "client" / "python" / "doc" / "train.md"
 
 SCRIPT = '''
 import argparse

@@ -12,10 +12,11 @@ import millrace
 import pytest
 
 from pictures import COUNT
+from processes import MODULES
 
 pytest.importorskip("jax", reason="JAX is not installed: its processes are not tried")
 pytestmark = pytest.mark.jax
-EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_jax.py"
+EXAMPLE = Path(__file__).parents[3] / "client" / "python" / "examples" / "train_jax.py"
 
 
 def together(daemon: millrace.PrivateDaemon, processes: int, *command: object, devices: int = 1) -> list[str]:
@@ -146,6 +147,6 @@ print("done")
 
 
 def test_the_parts_of_a_sharding_and_what_cannot_be_divided(daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    outputs = together(daemon, 2, "-c", SHARDINGS, Path(__file__).parent, folder, devices=2)
+    outputs = together(daemon, 2, "-c", SHARDINGS, MODULES, folder, devices=2)
 
     assert outputs == ["done\n", "done\n"]

@@ -18,7 +18,7 @@ from pictures import COUNT
 if importlib.util.find_spec("keras") is None:  # importing it here would choose a backend
     pytest.skip("Keras is not installed: millrace.keras is not tested", allow_module_level=True)
 pytestmark = pytest.mark.long
-EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "train_keras.py"
+EXAMPLE = Path(__file__).parents[3] / "client" / "python" / "examples" / "train_keras.py"
 
 
 def together(daemon: millrace.PrivateDaemon, backend: str, *commands: list[object]) -> list[str]:

@@ -18,7 +18,7 @@ from millrace._wire import calls as _calls
 from millrace._wire import handoff as _handoff
 from millrace._wire import schema as _schema
 
-PROTO = Path(__file__).resolve().parents[2] / "proto"
+PROTO = Path(__file__).resolve().parents[3] / "proto"
 SEGMENT = PROTO / "shm/segment_layout.h"
 HANDOFF = PROTO / "shm/handoff_wire.h"
 

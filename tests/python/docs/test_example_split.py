@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pictures import make_folder
 
-EXAMPLE = Path(__file__).parents[2] / "client" / "python" / "examples" / "split_into_classes.py"
+EXAMPLE = Path(__file__).parents[3] / "client" / "python" / "examples" / "split_into_classes.py"
 
 
 def split(pictures: Path, target: Path, classes: int) -> subprocess.CompletedProcess[str]:

@@ -20,6 +20,8 @@ import millrace.ray
 import ray
 import ray.cluster_utils
 
+from processes import MODULES
+
 
 def processes_with(text: str) -> list[int]:
     """Those of this machine that have it in their command line or environment."""
@@ -85,7 +87,8 @@ class Nodes:
 
         Ray gives workers niceness 15, with which tests beside this one would leave them nearly no processor.
         """
-        path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))  # tasks are functions of the tests
+        places = [str(Path(__file__).parent), str(MODULES), os.environ.get("PYTHONPATH")]  # tasks are functions of the tests
+        path = os.pathsep.join(filter(None, places))
         changed = {"TMPDIR": self._place, "PYTHONPATH": path, "MILLRACE_SOCKET": None, "XDG_RUNTIME_DIR": None, "RAY_worker_niceness": "0"}
         before = {name: os.environ.get(name) for name in changed}
         try:

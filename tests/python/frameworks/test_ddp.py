@@ -19,7 +19,7 @@ from processes import Script
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: training by several processes is not tried")
 pytestmark = pytest.mark.torch
-TRAIN = Path(__file__).parents[2] / "client" / "python" / "examples" / "train.py"
+TRAIN = Path(__file__).parents[3] / "client" / "python" / "examples" / "train.py"
 PATIENCE = 240.0
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-TESTS = Path(__file__).parent
+MODULES = Path(__file__).parent
+"""The folder of what the programs of tests import."""
 PATIENCE = 300.0
 """Seconds that a process has for its end, and whatever else is waited for to come about."""
 
@@ -101,8 +102,8 @@ def state_of(pid: int) -> str:
 
 
 def python(code: str, *arguments: str, **options: Any) -> Script:
-    """A process that runs ``code``, with our pictures module at hand."""
-    paths = filter(None, [str(TESTS), os.environ.get("PYTHONPATH")])
+    """A process that runs ``code``, which may import what lies in MODULES."""
+    paths = filter(None, [str(MODULES), os.environ.get("PYTHONPATH")])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-X", "faulthandler", "-W", "error", "-c", code, *arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -30,7 +30,7 @@ import millrace.torch  # noqa: E402
 
 from paired import make_place  # noqa: E402
 
-TOP = Path(__file__).parents[2]
+TOP = Path(__file__).parents[3]
 PACKAGE = TOP / "client" / "python"
 PAGES = [PACKAGE / "README.md", *sorted((PACKAGE / "doc").glob("*.md"))]
 
