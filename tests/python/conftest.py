@@ -19,7 +19,7 @@ from millrace._core import full_slots as _full_slots
 from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, hooks
 
 from gpu_clients import Run, run
-from gpus import simulated
+from gpus import patient, simulated
 from pictures import SIZE, make_folder
 
 # A job in a shell's background ignores SIGINT, and so would the programs that tests start and interrupt.
@@ -52,9 +52,10 @@ def daemon(folder: Path) -> Iterator[millrace.PrivateDaemon]:
 @pytest.fixture(scope="module")
 def gpu_daemon(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[millrace.PrivateDaemon]:
     """A daemon that has a simulated GPU, as have the processes that begin meanwhile."""
+    gpus = tmp_path_factory.mktemp("gpus")
     with (
-        simulated(tmp_path_factory.mktemp("gpus"), STRICT=0, DELAY_US=20),
-        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=300) as running,
+        simulated(gpus, STRICT=0, DELAY_US=20),
+        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=300, arguments=patient(gpus)) as running,
     ):
         yield running
 

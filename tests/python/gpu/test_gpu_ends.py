@@ -8,7 +8,7 @@ import millrace
 import pytest
 
 from gpu_clients import Run, run
-from gpus import simulated
+from gpus import patient, simulated
 
 
 def test_sessions_that_were_closed_leave_nothing_behind(in_client: Run) -> None:
@@ -126,7 +126,7 @@ asyncio.run(main())
 def test_a_daemon_that_is_killed_leaves_batches_as_they_are(folder: Path, tmp_path: Path) -> None:
     with (
         simulated(tmp_path, STRICT=0),
-        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=300) as doomed,
+        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=300, arguments=patient(tmp_path)) as doomed,
     ):
         run(
             doomed,

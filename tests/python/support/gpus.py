@@ -44,6 +44,13 @@ def simulated(folder: Path, **settings: object) -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
+def patient(folder: Path) -> list[str]:
+    """Arguments of a daemon that gives its GPU five minutes for an order: a simulated one clears a gigabyte with this host's processors."""
+    settings = folder / "patient.toml"
+    settings.write_text("[cuda]\nhang_milliseconds = 300000\n")
+    return ["--config", str(settings)]
+
+
 class Cuda:
     """The simulated driver in this process, with the first GPU's context current in this thread."""
 
