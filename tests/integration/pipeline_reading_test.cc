@@ -55,8 +55,9 @@ class HoldingFetcher final : public FetcherInFront {
     std::promise<void> told;
     {
       MutexLock lock(mutex_);
+      const std::set<std::uint32_t> hanging = hanging_;
       const auto next = std::find_if(held_.begin(), held_.end(),
-                                     [&](const FetchTask& task) { return hanging_.count(task.caller->uid) == 0; });
+                                     [&](const FetchTask& task) { return hanging.count(task.caller->uid) == 0; });
       if (next == held_.end()) return false;
       FetchTask task = std::move(*next);
       held_.erase(next);
