@@ -131,24 +131,13 @@ function(millrace_hardly_computes name)
   endif()
 endfunction()
 
-# millrace_test(NAME [FOLDER folder] SOURCES... DEPENDS... [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds]
-# [HEADERS target] [OPTIMISED]): a Catch2 program that ctest runs as one test. Sources without a folder lie in FOLDER. NEEDS are programs that it starts. COST is roughly what it takes where that is over ten
-# seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes many times the usual time.
-# A test's own sources are compiled several at once. Unless they compute much themselves, they are compiled without optimisation and without
-# UndefinedBehaviorSanitizer: half the time, and a third less again. What is under test keeps both, but for functions in headers (tests/README.md).
-# They begin with the precompiled headers of HEADERS: millrace_test_headers, unless another target is named.
-function(millrace_test name)
-  cmake_parse_arguments(ARG "OPTIMISED" "FOLDER;TIMEOUT;COST;UNDER;HEADERS" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
-  millrace_is_tested(is_tested "${ARG_UNDER}")
-  if(NOT is_tested)
-    return()
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 900)
-  endif()
-  if(NOT ARG_COST)
-    set(ARG_COST 1)
-  endif()
+# millrace_test_program(NAME [FOLDER folder] SOURCES... [DEPENDS...] [NEEDS targets...] [HEADERS target] [OPTIMISED]): a Catch2 program. Sources
+# without a folder lie in FOLDER. NEEDS are programs that it starts. A test's own sources are compiled several at once. Unless they compute much
+# themselves, they are compiled without optimisation and without UndefinedBehaviorSanitizer: half the time, and a third less again. What is under
+# test keeps both, but for functions in headers (tests/README.md). They begin with the precompiled headers of HEADERS: millrace_test_headers,
+# unless another target is named.
+function(millrace_test_program name)
+  cmake_parse_arguments(ARG "OPTIMISED" "FOLDER;HEADERS" "SOURCES;DEPENDS;NEEDS" ${ARGN})
   if(ARG_FOLDER)
     list(TRANSFORM ARG_SOURCES PREPEND ${ARG_FOLDER}/ REGEX "^[^/]+$")
   endif()
@@ -170,8 +159,37 @@ function(millrace_test name)
   if(ARG_NEEDS)
     add_dependencies(${name} ${ARG_NEEDS})
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} REQUIRED_FILES $<TARGET_FILE:${name}>
-    ENVIRONMENT "${MILLRACE_TEST_ENVIRONMENT}")
+endfunction()
+
+# millrace_run_by_ctest(NAME PROGRAM program [ARGUMENTS...] [LABELS...] [COST seconds] [TIMEOUT seconds] [ENVIRONMENT...]): a test of ctest. COST is
+# roughly what it takes where that is over ten seconds: ctest starts the longest first. TIMEOUT ends a test that hangs: a loaded machine takes
+# many times the usual time.
+function(millrace_run_by_ctest name)
+  cmake_parse_arguments(ARG "" "PROGRAM;TIMEOUT;COST" "ARGUMENTS;LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 900)
+  endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 1)
+  endif()
+  add_test(NAME ${name} COMMAND ${ARG_PROGRAM} ${ARG_ARGUMENTS})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} REQUIRED_FILES $<TARGET_FILE:${ARG_PROGRAM}>
+    ENVIRONMENT "${ARG_ENVIRONMENT}")
+endfunction()
+
+# millrace_test(NAME [FOLDER folder] SOURCES... [DEPENDS...] [LABELS...] [NEEDS targets...] [UNDER sanitizer] [COST seconds] [TIMEOUT seconds]
+# [HEADERS target] [OPTIMISED]): a Catch2 program that ctest runs as one test of its name.
+function(millrace_test name)
+  cmake_parse_arguments(ARG "OPTIMISED" "FOLDER;TIMEOUT;COST;UNDER;HEADERS" "SOURCES;DEPENDS;LABELS;NEEDS" ${ARGN})
+  millrace_is_tested(is_tested "${ARG_UNDER}")
+  if(NOT is_tested)
+    return()
+  endif()
+  set(how "")
+  if(ARG_OPTIMISED)
+    set(how OPTIMISED)
+  endif()
+  millrace_test_program(${name} FOLDER "${ARG_FOLDER}" HEADERS "${ARG_HEADERS}" ${how} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} NEEDS ${ARG_NEEDS})
+  millrace_run_by_ctest(${name} PROGRAM ${name} COST "${ARG_COST}" TIMEOUT "${ARG_TIMEOUT}" LABELS ${ARG_LABELS} ENVIRONMENT ${MILLRACE_TEST_ENVIRONMENT})
 endfunction()
 set(MILLRACE_TEST_ENVIRONMENT "MILLRACE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;MILLRACE_TESTS_DIR=${PROJECT_BINARY_DIR}/tests;XDG_STATE_HOME=/dev/null")

@@ -9,20 +9,12 @@
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
+#include "tests/system/users.h"
 
 namespace millrace {
 namespace {
-
-constexpr uid_t kStranger = 64003;
-constexpr uid_t kOther = 64002;
-constexpr uid_t kService = 64001;
-
-std::vector<std::byte> picture(std::uint32_t seed) {
-  return make_jpeg({.pixels = make_pixels(60, 50, 3, seed)});
-}
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -36,24 +28,13 @@ std::string verdict(const std::string& line) {
   return line.substr(line.find(' ') + 1);
 }
 
-void give_to(const std::string& path, uid_t user, mode_t mode) {
-  if (chown(path.c_str(), user, user) != 0 || chmod(path.c_str(), mode) != 0)
-    throw std::runtime_error("cannot change " + path);
-}
-
-bool skipped_without_root(const char* what) {
-  if (is_root()) return false;
-  skip_loudly(std::string(what) + " (needs root, to be several users)");
-  return true;
-}
-
 // A root with a good picture, and things beside it that no client may reach.
 struct Fences {
   Fences() {
     chmod(outer.path().c_str(), 0755);
     std::filesystem::create_directory(outer / "root");
-    write_file(good, picture(1));
-    write_file(outer / "secret.jpg", picture(2));
+    write_file(good, some_picture(1));
+    write_file(outer / "secret.jpg", some_picture(2));
     std::filesystem::create_symlink(outer / "secret.jpg", outer / "root/link_out.jpg");
     std::filesystem::create_symlink(outer / "missing.jpg", outer / "root/link_to_nothing.jpg");
     std::filesystem::create_symlink("../secret.jpg", outer / "root/relative_link_out.jpg");
@@ -111,12 +92,12 @@ TEST_CASE("a dataset outside the roots is denied, in the same words whether it e
 TEST_CASE("a file that its caller may not read is denied although the daemon could read it", "[system]") {
   if (skipped_without_root("files of another user")) return;
   const Fences fences;
-  write_file(fences.root + "/private.jpg", picture(3));
-  give_to(fences.root + "/private.jpg", kOther, 0600);
+  write_file(fences.root + "/private.jpg", some_picture(3));
+  give_to(fences.root + "/private.jpg", kOther, kOther, 0600);
   std::filesystem::create_directory(fences.root + "/closed");
-  write_file(fences.root + "/closed/there.jpg", picture(4));
-  give_to(fences.root + "/closed/there.jpg", kOther, 0644);
-  give_to(fences.root + "/closed", kOther, 0700);
+  write_file(fences.root + "/closed/there.jpg", some_picture(4));
+  give_to(fences.root + "/closed/there.jpg", kOther, kOther, 0644);
+  give_to(fences.root + "/closed", kOther, kOther, 0700);
   const Daemon daemon({.roots = {fences.root}, .for_all_users = true});
   const std::vector<std::string> paths{fences.good, fences.root + "/private.jpg", fences.root + "/closed/there.jpg",
                                        fences.root + "/closed/missing.jpg"};
@@ -137,8 +118,8 @@ TEST_CASE("a folder that its caller may not list is denied as a dataset", "[syst
   if (skipped_without_root("folders of another user")) return;
   const Fences fences;
   std::filesystem::create_directory(fences.root + "/closed");
-  write_file(fences.root + "/closed/there.jpg", picture(4));
-  give_to(fences.root + "/closed", kOther, 0700);
+  write_file(fences.root + "/closed/there.jpg", some_picture(4));
+  give_to(fences.root + "/closed", kOther, kOther, 0700);
   const Daemon daemon({.roots = {fences.root}, .for_all_users = true});
 
   REQUIRE_THAT(daemon.run_client("list", {fences.root + "/closed"}, kStranger),

@@ -21,9 +21,7 @@
 namespace millrace {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto kPatience = 60s;
+constexpr auto kPatience = std::chrono::seconds(60);
 
 Result<Session> session_at(const std::string& path) {
   auto client = Client::connect(path, kPatience);
@@ -40,7 +38,7 @@ Process started(const PassedSockets& sockets, const std::vector<std::string>& op
 TEST_CASE("a client that connects while no daemon runs is served once one starts", "[system]") {
   const PassedSockets sockets;
   auto session = std::async(std::launch::async, [&] { return session_at(sockets.path()); });
-  const bool waited = session.wait_for(300ms) == std::future_status::timeout;
+  const bool waited = session.wait_for(std::chrono::milliseconds(300)) == std::future_status::timeout;
 
   const Process daemon = sockets.start();
   const auto opened = session.get();
@@ -54,7 +52,7 @@ TEST_CASE("a client that nobody comes for says that the daemon may be starting, 
           "[system]") {
   const PassedSockets sockets;
 
-  const auto client = Client::connect(sockets.path(), 200ms);
+  const auto client = Client::connect(sockets.path(), std::chrono::milliseconds(200));
 
   REQUIRE_FALSE(client);
   REQUIRE(client.error().code == Code::kUnavailable);

@@ -75,8 +75,8 @@ std::vector<BadFile> bad_files() {
 }
 
 // Good and bad files in turns, and a folder where a picture should be.
-struct Mill {
-  Mill()
+struct BadFilesMill {
+  BadFilesMill()
       : daemon({.roots = {folder.path()}}),
         session(need(daemon.connect().open_session({.slots = 2, .batch = 32, .recipe = Recipe::train(40)}))) {
     for (const BadFile& file : bad_files()) {
@@ -117,7 +117,7 @@ bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
 }
 
 TEST_CASE("each bad file is an error with its path and a reason", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
 
   const Batch batch = mill.make(mill.request(OnError::kSkip));
 
@@ -136,7 +136,7 @@ TEST_CASE("each bad file is an error with its path and a reason", "[system]") {
 }
 
 TEST_CASE("a gigantic file is refused by its header, with its size and the limit", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
 
   const Batch batch = mill.make(mill.request(OnError::kSkip));
 
@@ -151,7 +151,7 @@ TEST_CASE("a gigantic file is refused by its header, with its size and the limit
 }
 
 TEST_CASE("skip leaves the bad ones out and keeps the others' pixels and order", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
 
   const Batch batch = mill.make(mill.request(OnError::kSkip));
 
@@ -166,7 +166,7 @@ TEST_CASE("skip leaves the bad ones out and keeps the others' pixels and order",
 }
 
 TEST_CASE("zero keeps their places as zero bytes and marks them", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
 
   const Batch batch = mill.make(mill.request(OnError::kZero));
 
@@ -183,7 +183,7 @@ TEST_CASE("zero keeps their places as zero bytes and marks them", "[system]") {
 }
 
 TEST_CASE("substitute puts the good one before in their places", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
 
   const Batch batch = mill.make(mill.request(OnError::kSubstitute));
 
@@ -197,7 +197,7 @@ TEST_CASE("substitute puts the good one before in their places", "[system]") {
 }
 
 TEST_CASE("fail fails the batch, names the first bad file, and the session goes on", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
 
   const Batch batch = mill.make(mill.request(OnError::kFail));
 
@@ -209,7 +209,7 @@ TEST_CASE("fail fails the batch, names the first bad file, and the session goes 
 }
 
 TEST_CASE("a batch of bad files only is empty, not lost", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
   BatchRequest request{.on_error = OnError::kSkip};
   for (const std::size_t index : mill.bad) request.samples.push_back({.source = Path{mill.paths[index]}});
 
@@ -221,7 +221,7 @@ TEST_CASE("a batch of bad files only is empty, not lost", "[system]") {
 }
 
 TEST_CASE("bad bytes in the message and in the ring are errors of their sample too", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
   const auto good = good_jpeg(1);
   const auto bad = text_bytes("neither JPEG nor anything else");
   InputRing ring = need(mill.session.open_ring(64_KiB));
@@ -237,7 +237,7 @@ TEST_CASE("bad bytes in the message and in the ring are errors of their sample t
 }
 
 TEST_CASE("a missing file, a folder and a pipe are errors of their sample, at once", "[system]") {
-  Mill mill;
+  BadFilesMill mill;
   REQUIRE(mkfifo((mill.folder / "pipe.jpg").c_str(), 0644) == 0);
   const BatchRequest request{.samples = {{.source = Path{mill.paths[0]}},
                                          {.source = Path{mill.folder / "missing.jpg"}},

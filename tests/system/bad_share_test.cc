@@ -52,7 +52,7 @@ struct Outcome {
 };
 
 // To the epoch's end, past failed batches.
-Outcome run(BadShareMill& mill, const EpochOptions& options) {
+Outcome run_to_end(BadShareMill& mill, const EpochOptions& options) {
   Outcome outcome;
   Epoch epoch = mill.session->epoch(*mill.dataset, options);
   while (true) {
@@ -70,8 +70,8 @@ TEST_CASE("an epoch by default leaves bad files out in order, and puts others in
           "[system]") {
   BadShareMill mill(60, 20, 16);
 
-  const Outcome in_order = run(mill, {});
-  const Outcome shuffled = run(mill, {.seed = 3, .shuffle = true});
+  const Outcome in_order = run_to_end(mill, {});
+  const Outcome shuffled = run_to_end(mill, {.seed = 3, .shuffle = true});
 
   REQUIRE_FALSE(in_order.error);
   REQUIRE(in_order.images == 57);
@@ -85,7 +85,7 @@ TEST_CASE("one bad file in 15 of 2,000 ends an epoch by default, with figures, a
   BadShareMill mill(2'000, 15, 50);
   const bool shuffle = GENERATE(false, true);
 
-  const Outcome outcome = run(mill, {.shuffle = shuffle});
+  const Outcome outcome = run_to_end(mill, {.shuffle = shuffle});
 
   REQUIRE(outcome.error);
   CAPTURE(outcome.error->message);
@@ -95,13 +95,13 @@ TEST_CASE("one bad file in 15 of 2,000 ends an epoch by default, with figures, a
   REQUIRE_THAT(outcome.error->message, Catch::Contains(mill.root + "/") && Catch::Contains("mend the files"));
   REQUIRE_THAT(outcome.error->message, Catch::Contains("set on_error to skip, zero or substitute"));
   REQUIRE(outcome.images < 1'200);  // what was under way still came
-  REQUIRE_FALSE(run(mill, {.shuffle = shuffle, .on_error = OnError::kSubstitute}).error);
+  REQUIRE_FALSE(run_to_end(mill, {.shuffle = shuffle, .on_error = OnError::kSubstitute}).error);
 }
 
 TEST_CASE("one bad file in 25 of 2,000 does not end an epoch by default", "[system]") {
   BadShareMill mill(2'000, 25, 50);
 
-  const Outcome outcome = run(mill, {.shuffle = true});
+  const Outcome outcome = run_to_end(mill, {.shuffle = true});
 
   REQUIRE_FALSE(outcome.error);
   REQUIRE(outcome.failed_batches == 0);
@@ -114,7 +114,7 @@ TEST_CASE("a resumed epoch counts its bad files anew", "[system]") {
   Epoch epoch = mill.session->epoch(*mill.dataset, {.batches = 10});
   while (need(epoch.next())) continue;
 
-  const Outcome rest = run(mill, {.position = epoch.position()});
+  const Outcome rest = run_to_end(mill, {.position = epoch.position()});
 
   REQUIRE(rest.error);
   REQUIRE_THAT(rest.error->message, Catch::Contains("of the epoch's 1000 samples so far"));
@@ -123,8 +123,8 @@ TEST_CASE("a resumed epoch counts its bad files anew", "[system]") {
 TEST_CASE("a batch without a good sample fails by default, and goes by when skipping was chosen", "[system]") {
   BadShareMill mill(12, 1, 4);
 
-  const Outcome by_default = run(mill, {});
-  const Outcome chosen = run(mill, {.on_error = OnError::kSkip});
+  const Outcome by_default = run_to_end(mill, {});
+  const Outcome chosen = run_to_end(mill, {.on_error = OnError::kSkip});
 
   REQUIRE(by_default.failed_batches == 3);
   REQUIRE(by_default.bad == 0);
@@ -161,7 +161,7 @@ TEST_CASE("an epoch whose root goes away ends as unavailable by default and goes
   }
   std::filesystem::rename(mill.folder / "away", mill.root);
   REQUIRE(eventually([&] { return mill.session->open_dataset(mill.root).has_value(); }));
-  const Outcome rest = run(mill, {.shuffle = true, .position = epoch.position()});
+  const Outcome rest = run_to_end(mill, {.shuffle = true, .position = epoch.position()});
 
   REQUIRE(error->code == Code::kUnavailable);
   REQUIRE_THAT(error->message, Catch::Contains("the root " + mill.root + " is not there"));

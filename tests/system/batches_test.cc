@@ -14,17 +14,15 @@
 namespace millrace {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr std::uint32_t kImages = 6;
+constexpr std::uint32_t kBatchImages = 6;
 
 // A daemon, a folder of pictures and a session with it.
-struct Mill {
-  explicit Mill(const Recipe& recipe = Recipe::train(48), std::uint32_t slots = 3, const std::string& fake = {})
-      : paths(write_image_folder(folder / "pictures", {.images = kImages, .classes = 2})),
+struct BatchMill {
+  explicit BatchMill(const Recipe& recipe = Recipe::train(48), std::uint32_t slots = 3, const std::string& fake = {})
+      : paths(write_image_folder(folder / "pictures", {.images = kBatchImages, .classes = 2})),
         daemon({.roots = {folder.path()}, .fake = fake}),
-        session(
-            need(daemon.connect().open_session({.name = "test", .slots = slots, .batch = kImages, .recipe = recipe}))) {
+        session(need(
+            daemon.connect().open_session({.name = "test", .slots = slots, .batch = kBatchImages, .recipe = recipe}))) {
   }
 
   BatchRequest of_paths() const {
@@ -84,12 +82,12 @@ float largest_difference(const std::vector<float>& values, std::span<const std::
 }
 
 TEST_CASE("a batch of paths comes back in order, with ids, labels and shape", "[system]") {
-  Mill mill;
+  BatchMill mill;
 
   const TensorView tensor = mill.tensor_of(mill.of_paths());
 
   REQUIRE(std::vector<std::uint64_t>(tensor.shape().begin(), tensor.shape().end()) ==
-          std::vector<std::uint64_t>{kImages, 3, 48, 48});
+          std::vector<std::uint64_t>{kBatchImages, 3, 48, 48});
   REQUIRE(tensor.ids() == std::vector<std::uint64_t>{100, 101, 102, 103, 104, 105});
   REQUIRE(tensor.labels() == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
   REQUIRE(tensor.valid());
@@ -106,7 +104,7 @@ TEST_CASE("a batch of paths comes back in order, with ids, labels and shape", "[
 }
 
 TEST_CASE("the same images make the same pixels as paths, inline bytes, ring bytes and dataset samples", "[system]") {
-  Mill mill;
+  BatchMill mill;
   const std::vector<std::byte> expected = bytes_of(mill.tensor_of(mill.of_paths()));
 
   std::vector<std::vector<std::byte>> files;
@@ -131,7 +129,7 @@ TEST_CASE("the same images make the same pixels as paths, inline bytes, ring byt
 }
 
 TEST_CASE("a sample has the label that it was given, 0 too, else its dataset's own, else -1", "[system]") {
-  Mill mill;
+  BatchMill mill;
   const Dataset dataset = need(mill.session.open_dataset(mill.folder / "pictures"));
   BatchRequest request{.recipe = Recipe::train(16)};
   for (const std::uint64_t sample : {0U, 5U}) {
@@ -154,7 +152,7 @@ TEST_CASE("every element type holds the same picture", "[system]") {
     DType dtype;
     float tolerance;  // of a value in [0, 1]: half a unit in the last place
   };
-  Mill mill;
+  BatchMill mill;
   const TensorView pixels = mill.tensor_of(mill.of_paths());
   const auto expected = need(pixels.as<std::uint8_t>());
 
@@ -173,7 +171,7 @@ TEST_CASE("every element type holds the same picture", "[system]") {
 }
 
 TEST_CASE("layouts and channel orders are permutations of the same pixels", "[system]") {
-  Mill mill;
+  BatchMill mill;
   const TensorView planar = mill.tensor_of(mill.of_paths());
   BatchRequest request = mill.of_paths();
   request.recipe = Recipe::train(48);
@@ -187,7 +185,7 @@ TEST_CASE("layouts and channel orders are permutations of the same pixels", "[sy
   const auto pixels = interleaved.data();
   REQUIRE(pixels.size() == expected.size());
   std::size_t different = 0;
-  for (std::size_t image = 0; image < kImages; ++image) {
+  for (std::size_t image = 0; image < kBatchImages; ++image) {
     for (std::size_t at = 0; at < kArea * 3; ++at) {
       const std::size_t channel = 2 - at % 3;
       different += pixels[image * kArea * 3 + at] == expected[image * kArea * 3 + channel * kArea + at / 3] ? 0 : 1;
@@ -199,7 +197,7 @@ TEST_CASE("layouts and channel orders are permutations of the same pixels", "[sy
 TEST_CASE("a packed batch gives each image its own size", "[system]") {
   Recipe recipe = Recipe::thumbnail(40);
   TempFolder folder;
-  const auto paths = write_image_folder(folder.path(), {.images = kImages, .classes = 0});
+  const auto paths = write_image_folder(folder.path(), {.images = kBatchImages, .classes = 0});
   const Daemon daemon({.roots = {folder.path()}});
   Session session = need(daemon.connect().open_session({.recipe = recipe, .slot_bytes = 1_MiB}));
   BatchRequest request;
@@ -224,7 +222,7 @@ TEST_CASE("patches hold the same pixels as rows do", "[system]") {
   Recipe patches = rows;
   patches.patches = Patches{.size = {14, 14}, .merge = 2, .temporal = 2};
   TempFolder folder;
-  const auto paths = write_image_folder(folder.path(), {.images = kImages, .classes = 0});
+  const auto paths = write_image_folder(folder.path(), {.images = kBatchImages, .classes = 0});
   const Daemon daemon({.roots = {folder.path()}});
   Session session = need(daemon.connect().open_session({.slots = 2, .recipe = rows, .slot_bytes = 4_MiB}));
   BatchRequest request;
@@ -254,7 +252,7 @@ TEST_CASE("patches hold the same pixels as rows do", "[system]") {
 }
 
 TEST_CASE("an explicit box is what is cut out", "[system]") {
-  Mill mill;
+  BatchMill mill;
   BatchRequest request = mill.of_paths();
   request.recipe = Recipe{.resize = ExactSize{{24, 24}}};
   for (Sample& sample : request.samples) sample.box = Box{5, 7, 20, 16};
@@ -265,19 +263,19 @@ TEST_CASE("an explicit box is what is cut out", "[system]") {
 }
 
 TEST_CASE("every priority is accepted", "[system]") {
-  Mill mill;
+  BatchMill mill;
   for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
     BatchRequest request = mill.of_paths();
     request.priority = priority;
-    REQUIRE(mill.tensor_of(std::move(request)).samples() == kImages);
+    REQUIRE(mill.tensor_of(std::move(request)).samples() == kBatchImages);
   }
 }
 
 TEST_CASE("a batch fails when its deadline passes while it waits for a slot", "[system]") {
-  Mill mill(Recipe::train(48), 1);
+  BatchMill mill(Recipe::train(48), 1);
   const TensorView held = mill.tensor_of(mill.of_paths());
   BatchRequest request = mill.of_paths();
-  request.deadline = 30ms;
+  request.deadline = std::chrono::milliseconds(30);
 
   const Batch batch = mill.make(std::move(request));
 
@@ -288,13 +286,13 @@ TEST_CASE("a batch fails when its deadline passes while it waits for a slot", "[
 }
 
 TEST_CASE("a batch fails when its deadline passes while it is made", "[system]") {
-  Mill mill(Recipe::train(48), 2, "delay_us=60000000");
+  BatchMill mill(Recipe::train(48), 2, "delay_us=60000000");
   BatchRequest request = mill.of_paths();
   request.backend = "fake";
-  request.deadline = 50ms;
+  request.deadline = std::chrono::milliseconds(50);
 
   const auto ticket = need(mill.session.submit(std::move(request)));
-  const Batch batch = need(mill.session.wait(ticket, 30s));  // which does not wait for the backend
+  const Batch batch = need(mill.session.wait(ticket, std::chrono::seconds(30)));  // which does not wait for the backend
 
   REQUIRE(batch.failure);
   CAPTURE(batch.failure->message);
@@ -302,7 +300,7 @@ TEST_CASE("a batch fails when its deadline passes while it is made", "[system]")
 }
 
 TEST_CASE("a cancelled batch ends as cancelled, waiting or under way, and its slot is free again", "[system]") {
-  Mill mill(Recipe::train(48), 1, "delay_us=3000000");
+  BatchMill mill(Recipe::train(48), 1, "delay_us=3000000");
   BatchRequest slow = mill.of_paths();
   slow.backend = "fake";
   const Ticket running = need(mill.session.submit(std::move(slow)));
@@ -317,11 +315,11 @@ TEST_CASE("a cancelled batch ends as cancelled, waiting or under way, and its sl
     CAPTURE(batch.failure->message);
     REQUIRE(batch.failure->code == Code::kCancelled);
   }
-  REQUIRE(mill.tensor_of(mill.of_paths()).samples() == kImages);
+  REQUIRE(mill.tensor_of(mill.of_paths()).samples() == kBatchImages);
 }
 
 TEST_CASE("an unknown backend fails the batch and names what was asked for", "[system]") {
-  Mill mill;
+  BatchMill mill;
   BatchRequest request = mill.of_paths();
   request.backend = "abacus";
 
@@ -334,11 +332,11 @@ TEST_CASE("an unknown backend fails the batch and names what was asked for", "[s
 }
 
 TEST_CASE("slots come back with their views, and a batch waits for one", "[system]") {
-  Mill mill(Recipe::train(48), 2);
+  BatchMill mill(Recipe::train(48), 2);
   std::vector<TensorView> held;
   for (int i = 0; i < 2; ++i) held.push_back(mill.tensor_of(mill.of_paths()));
   const Ticket third = need(mill.session.submit(mill.of_paths()));
-  REQUIRE(mill.session.wait(third, 50ms).error().code == Code::kDeadline);
+  REQUIRE(mill.session.wait(third, std::chrono::milliseconds(50)).error().code == Code::kDeadline);
   REQUIRE(mill.daemon.metric("millrace_slots_free") == 0);
 
   held.clear();

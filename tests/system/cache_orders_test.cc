@@ -14,17 +14,17 @@
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 #include "tests/system/raw_session.h"
+#include "tests/system/users.h"
 
 namespace millrace {
 namespace {
 
-constexpr int kImages = 24;
-constexpr uid_t kStranger = 64003, kService = 64001;
+constexpr int kCacheImages = 24;
 
-struct Rig {
-  explicit Rig(const std::string& cache = "disk = \"1 GiB\"\n")
+struct CacheRig {
+  explicit CacheRig(const std::string& cache = "disk = \"1 GiB\"\n")
       : paths(write_image_folder(folder.path(),
-                                 {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true})),
+                                 {.images = kCacheImages, .min_side = 250, .max_side = 400, .only_jpeg = true})),
         cache_lines(cache) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until every file is settled
   }
@@ -40,9 +40,9 @@ struct Rig {
   std::string cache_lines;
 };
 
-std::vector<std::byte> touch(const Daemon& daemon, const Rig& rig, CacheUse cache = CacheUse::kPacked) {
+std::vector<std::byte> touch(const Daemon& daemon, const CacheRig& rig, CacheUse cache = CacheUse::kPacked) {
   Session session = need(daemon.connect().open_session(
-      {.batch = kImages, .recipe = Recipe::train(64), .cache = cache, .cache_at_once = cache != CacheUse::kOff}));
+      {.batch = kCacheImages, .recipe = Recipe::train(64), .cache = cache, .cache_at_once = cache != CacheUse::kOff}));
   BatchRequest request{.seed = 5, .on_error = OnError::kZero};
   for (const std::string& path : rig.paths) request.samples.push_back({.source = Path{path}});
   const Batch batch = need(session.wait(need(session.submit(std::move(request)))));
@@ -58,9 +58,9 @@ double packed(const Daemon& daemon, const std::string& name) {
   throw std::runtime_error("no figure " + name);
 }
 
-void keep_on_disk(const Daemon& daemon, const Rig& rig) {
+void keep_on_disk(const Daemon& daemon, const CacheRig& rig) {
   touch(daemon, rig);
-  REQUIRE(eventually([&] { return packed(daemon, "millrace_cache_disk_entries") == kImages; }));
+  REQUIRE(eventually([&] { return packed(daemon, "millrace_cache_disk_entries") == kCacheImages; }));
 }
 
 Ran order(const Daemon& daemon, const std::vector<std::string>& words) {
@@ -71,7 +71,7 @@ Ran order(const Daemon& daemon, const std::vector<std::string>& words) {
 }
 
 // Every byte at such a distance, in all data files of the store.
-void damage(const Rig& rig) {
+void damage(const CacheRig& rig) {
   for (const auto& entry : std::filesystem::directory_iterator(rig.state / "cache")) {
     if (entry.path().extension() != ".mrc") continue;
     std::fstream file(entry.path(), std::ios::binary | std::ios::in | std::ios::out);
@@ -108,7 +108,7 @@ struct RawOrders {
 
 TEST_CASE("millrace cache drop empties both tiers, and the pixels stay the same", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const CacheRig rig;
   const Daemon daemon(rig.spec());
   const auto truth = touch(daemon, rig, CacheUse::kOff);
   keep_on_disk(daemon, rig);
@@ -119,25 +119,25 @@ TEST_CASE("millrace cache drop empties both tiers, and the pixels stay the same"
   REQUIRE_THAT(text.output, Catch::StartsWith("memory: ") && Catch::Contains(" entries dropped ("));
   REQUIRE_THAT(text.output, !Catch::Contains("disk"));
   REQUIRE(packed(daemon, "millrace_cache_entries") == 0);
-  REQUIRE(packed(daemon, "millrace_cache_disk_entries") == kImages);
+  REQUIRE(packed(daemon, "millrace_cache_disk_entries") == kCacheImages);
   REQUIRE((touch(daemon, rig) == truth));
-  REQUIRE(packed(daemon, "millrace_cache_disk_hits_total") == kImages);
+  REQUIRE(packed(daemon, "millrace_cache_disk_hits_total") == kCacheImages);
 
   const auto dropped = parsed(order(daemon, {"drop", "--json"}).output);
-  REQUIRE(dropped.get<int>("memory_entries") >= kImages);
-  REQUIRE(dropped.get<int>("disk_entries") >= kImages);
+  REQUIRE(dropped.get<int>("memory_entries") >= kCacheImages);
+  REQUIRE(dropped.get<int>("disk_entries") >= kCacheImages);
   REQUIRE(dropped.get<int>("disk_entries_left") == 0);
   REQUIRE(daemon.metric("millrace_cache_entries") == 0);
   REQUIRE(daemon.metric("millrace_cache_disk_entries") == 0);
   for (const auto& file : std::filesystem::directory_iterator(rig.state / "cache")) FAIL(file.path().string());
   const double first = daemon.metric("millrace_first_touches_total");
   REQUIRE((touch(daemon, rig) == truth));
-  REQUIRE(daemon.metric("millrace_first_touches_total") == first + kImages);
+  REQUIRE(daemon.metric("millrace_first_touches_total") == first + kCacheImages);
 }
 
 TEST_CASE("millrace cache verify finds what is damaged once, and says so", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const CacheRig rig;
   const Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig);
   const Ran sound = order(daemon, {"verify"});
@@ -149,8 +149,8 @@ TEST_CASE("millrace cache verify finds what is damaged once, and says so", "[sys
   const Ran first = order(daemon, {"verify", "--json"});
   const auto found = parsed(first.output);
   REQUIRE(first.status == 1);
-  REQUIRE(found.get<int>("entries") >= kImages);
-  REQUIRE(found.get<int>("wrong") >= kImages);
+  REQUIRE(found.get<int>("entries") >= kCacheImages);
+  REQUIRE(found.get<int>("wrong") >= kCacheImages);
 
   const Ran again = order(daemon, {"verify", "--json"});
   REQUIRE(again.status == 0);
@@ -158,7 +158,7 @@ TEST_CASE("millrace cache verify finds what is damaged once, and says so", "[sys
 }
 
 TEST_CASE("orders that cannot be carried out say why", "[system]") {
-  const Rig rig("disk = 0\n");
+  const CacheRig rig("disk = 0\n");
   const Daemon daemon(rig.spec());
   const Ran verify = order(daemon, {"verify"}), disk = order(daemon, {"drop", "--disk"}),
             both = order(daemon, {"drop"});
@@ -194,7 +194,8 @@ TEST_CASE("only the daemon's own user and root may give orders to the cache", "[
     REQUIRE(
         errors ==
         "millrace: the daemon is everybody's: only root, the daemon's own user (uid 64001) and those of access.admins "
-        "in its settings may drop or verify what it keeps; you are uid 64003\n");
+        "in its settings may drop or verify what it keeps; you are uid " +
+            std::to_string(kStranger) + "\n");
   }
   REQUIRE(by(kService, "drop").first == 0);
   REQUIRE(order(daemon, {"drop"}).status == 0);
@@ -219,7 +220,7 @@ TEST_CASE("orders without a ticket, a choice or a meaning are refused", "[system
 
 TEST_CASE("verifying ends with its client, and as many go on at a time as may", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const CacheRig rig;
   const Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig);
   for (int i = 0; i < 20; ++i) {
@@ -238,7 +239,7 @@ TEST_CASE("verifying ends with its client, and as many go on at a time as may", 
 
   // The two that may be under way have ended, or none of these would be let in.
   REQUIRE(eventually([&] { return order(daemon, {"verify"}).status == 0; }));
-  REQUIRE(need(daemon.connect().verify_cache()).entries >= kImages);
+  REQUIRE(need(daemon.connect().verify_cache()).entries >= kCacheImages);
   REQUIRE(daemon.connect().verify_cache([](const VerifiedCache&) { return false; }).has_value() == false);
   REQUIRE(daemon.running());
 }

@@ -1,4 +1,4 @@
-// One of our commands, run to its end. For tests.
+// Programs, our commands among them, run to their end. For tests.
 #pragma once
 
 #include <boost/property_tree/json_parser.hpp>
@@ -18,14 +18,18 @@ struct Ran {
   std::string errors;
 };
 
-// `state`: $XDG_STATE_HOME, where private daemons keep what they remember; by default nowhere.
-inline Ran run(std::vector<std::string> argv, const std::string& state = "/dev/null") {
-  argv.front() = bin_folder() + "/" + argv.front();
-  const Process process =
-      Process::spawn({.argv = std::move(argv), .env = {{"NO_COLOR", "1"}, {"XDG_STATE_HOME", state}}});
+// The program at the path `argv[0]`.
+inline Ran run_program(std::vector<std::string> argv, std::vector<std::pair<std::string, std::string>> env = {}) {
+  const Process process = Process::spawn({.argv = std::move(argv), .env = std::move(env)});
   const auto status = process.wait(std::chrono::seconds(60));
   if (!status) throw std::runtime_error("the command does not end");
   return {*status, process.output(), process.errors()};
+}
+
+// One of our commands. `state`: $XDG_STATE_HOME, where private daemons keep what they remember; by default nowhere.
+inline Ran run(std::vector<std::string> argv, const std::string& state = "/dev/null") {
+  argv.front() = bin_folder() + "/" + argv.front();
+  return run_program(std::move(argv), {{"NO_COLOR", "1"}, {"XDG_STATE_HOME", state}});
 }
 
 // Throws when it is not JSON: the test fails.

@@ -82,8 +82,8 @@ void write_jpeg(const std::string& path, std::uint32_t seed, const JpegSpec& spe
 }
 
 // JPEG and other files, whatever names can be.
-struct Pictures {
-  Pictures() {
+struct PicturesToConvert {
+  PicturesToConvert() {
     write_image_folder(folder / "classes", {.images = 24, .classes = 3});
     fs::create_directories(folder / "odd \xff/deeper/\xc3\xa9");
     fs::create_directories(folder / "empty");
@@ -103,7 +103,7 @@ struct Pictures {
 };
 
 TEST_CASE("a folder becomes packed files and the very same folder again", "[system]") {
-  const Pictures pictures;
+  const PicturesToConvert pictures;
   const TempFolder out;
   ::chmod((pictures.folder / "odd \xff/-rf.jpg").c_str(), 0640);
   const Files before = files_of(pictures.folder.path());
@@ -154,7 +154,7 @@ TEST_CASE("real pictures become packed files and the very same files again", "[s
 }
 
 TEST_CASE("convert does nothing twice and writes nothing over", "[system]") {
-  const Pictures pictures;
+  const PicturesToConvert pictures;
   const TempFolder out;
   const Ran first = convert("packed", pictures.folder.path(), out.path());
   REQUIRE(first.status == 0);
@@ -278,7 +278,7 @@ TEST_CASE("a file that changes while it is read is named, and not there", "[syst
 }
 
 TEST_CASE("--delete takes the sources that the other folder has, and no links", "[system]") {
-  const Pictures pictures;
+  const PicturesToConvert pictures;
   const TempFolder out, elsewhere;
   write_jpeg(elsewhere / "behind.jpg", 1);
   fs::create_symlink(elsewhere / "behind.jpg", pictures.folder / "linked.jpg");

@@ -40,7 +40,7 @@ Pass pass(const Daemon& daemon, const std::string& folder, const Recipe& recipe,
   return made;
 }
 
-void convert(const std::string& from, const std::string& into) {
+void convert_to_packed(const std::string& from, const std::string& into) {
   const Ran ran = run({"millrace", "convert", "--to", "packed", from, into, "--json"});
   CAPTURE(ran.errors, ran.output);
   REQUIRE(ran.status == 0);
@@ -70,7 +70,7 @@ TEST_CASE("a converted folder gives the pixels of its JPEG files, upright and tu
   write_file(folder / "jpegs/class_01/grey.jpg", make_jpeg({.pixels = make_pixels(70, 90, 1, 5)}));
   write_file(folder / "jpegs/class_01/restarts.jpg",
              make_jpeg({.pixels = make_pixels(130, 90, 3, 5), .restart_interval = 3}));
-  convert(folder / "jpegs", folder / "packed");
+  convert_to_packed(folder / "jpegs", folder / "packed");
 
   require_equal_pixels(folder / "jpegs", folder / "packed");
 }
@@ -80,7 +80,7 @@ TEST_CASE("converted photographs give the pixels of the photographs", "[system]"
   if (!photos) return;
   const TempFolder folder;
   copy_some_files(*photos, folder / "jpegs");
-  convert(folder / "jpegs", folder / "packed");
+  convert_to_packed(folder / "jpegs", folder / "packed");
   require_equal_pixels(folder / "jpegs", folder / "packed");
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("a damaged packed file is one bad sample, with its reason, wherever th
   for (int i = 0; i < 6; ++i)
     write_file(folder / ("jpegs/" + std::to_string(i) + ".jpg"),
                make_jpeg({.pixels = make_pixels(120, 90, 3, static_cast<std::uint32_t>(i))}));
-  convert(folder / "jpegs", folder / "packed");
+  convert_to_packed(folder / "jpegs", folder / "packed");
   const auto damage = [&](int file, auto place) {
     const std::string path = folder / ("packed/" + std::to_string(file) + ".mrp");
     auto bytes = read_file(path);

@@ -13,7 +13,6 @@
 namespace millrace {
 namespace {
 
-using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 // What a daemon holds for its clients.
@@ -34,8 +33,8 @@ Held held_by(const Daemon& daemon, Client& client) {
 
 constexpr Held kNothing{0, 0, 0, 0, 0};
 
-struct Mill {
-  Mill()
+struct CrashMill {
+  CrashMill()
       : paths(write_image_folder(folder / "pictures", {.images = 64, .classes = 4})),
         daemon({.roots = {folder.path()}}),
         client(daemon.connect()) {}
@@ -69,7 +68,7 @@ void require_reclaimed(const char* when, Kill kill) {
 }
 
 TEST_CASE("a client killed with kill -9 while it holds slots gives them back", "[system]") {
-  Mill mill;
+  CrashMill mill;
   require_reclaimed("while holding slots", [&] {
     const Process client = mill.daemon.client("hold", {mill.pictures, "4"});
     REQUIRE(client.wait_for("holding 4"));
@@ -81,7 +80,7 @@ TEST_CASE("a client killed with kill -9 while it holds slots gives them back", "
 }
 
 TEST_CASE("a client killed with kill -9 with batches under way gives everything back", "[system]") {
-  Mill mill;
+  CrashMill mill;
   require_reclaimed("with batches under way", [&] {
     const Process client = mill.daemon.client("die_with_work", {mill.pictures});
     REQUIRE(client.wait_for("submitted"));
@@ -95,7 +94,7 @@ TEST_CASE("a client killed with kill -9 with batches under way gives everything 
 }
 
 TEST_CASE("a client killed with kill -9 in the middle of sending a batch leaves nothing", "[system]") {
-  Mill mill;
+  CrashMill mill;
   const std::string file = mill.folder / "large.jpg";
   write_file(file, make_jpeg({.pixels = make_pixels(256, 256, 3, 1)}));
   require_reclaimed("while submitting", [&] {
@@ -107,7 +106,7 @@ TEST_CASE("a client killed with kill -9 in the middle of sending a batch leaves 
 }
 
 TEST_CASE("a client killed with kill -9 in the hand-off leaves nothing, whichever step it has reached", "[system]") {
-  Mill mill;
+  CrashMill mill;
   for (const std::string stage : {"connected", "welcomed", "opened"}) {
     require_reclaimed(("in the hand-off, " + stage).c_str(), [&] {
       const Process client = mill.daemon.client("handoff", {stage});
@@ -121,7 +120,7 @@ TEST_CASE("a client killed with kill -9 in the hand-off leaves nothing, whicheve
 }
 
 TEST_CASE("clients that are killed all around it do not change another's epoch by a byte", "[system]") {
-  Mill mill;
+  CrashMill mill;
   const std::string alone = mill.daemon.run_client("epoch", {mill.pictures, "batch=4"});
   const std::string file = mill.folder / "large.jpg";
   write_file(file, make_jpeg({.pixels = make_pixels(256, 256, 3, 1)}));
@@ -148,7 +147,7 @@ TEST_CASE("clients that are killed all around it do not change another's epoch b
 }
 
 TEST_CASE("a stopped client keeps its slots and nobody waits for it", "[system]") {
-  Mill mill;
+  CrashMill mill;
   const Process client = mill.daemon.client("hold", {mill.pictures, "2"});
   REQUIRE(client.wait_for("holding 2"));
 

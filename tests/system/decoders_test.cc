@@ -23,8 +23,8 @@ constexpr std::uint32_t kPictures = 8;
 const std::uint32_t kSide = under_sanitizer() ? 600 : 1600;
 
 // Pictures that libspng decodes, in the first half of the paths, and baseline JPEG files, which the lanes decode.
-struct Mill {
-  explicit Mill(const std::string& cpu = "isolation = \"process\"\n")
+struct DecoderMill {
+  explicit DecoderMill(const std::string& cpu = "isolation = \"process\"\n")
       : daemon({.roots = {folder.path()}, .cpu = cpu, .cache = "memory = 0\n"}),
         session(need(daemon.connect().open_session({.slots = 2, .batch = kPictures, .recipe = Recipe::train(40)}))) {
     const Pixels pixels = make_pixels(kSide, kSide, 3, 1);
@@ -50,7 +50,7 @@ struct Mill {
 }  // namespace
 
 TEST_CASE("decoders that crash again and again cost their samples alone, and the daemon goes on", "[system]") {
-  Mill mill;
+  DecoderMill mill;
   REQUIRE(mill.make().errors.empty());
   Batch batch;
   {
@@ -75,7 +75,7 @@ TEST_CASE("decoders that crash again and again cost their samples alone, and the
 }
 
 TEST_CASE("a daemon killed with -9 leaves no decoder behind", "[system]") {
-  Mill mill;
+  DecoderMill mill;
   REQUIRE(mill.make().errors.empty());
   const std::vector<pid_t> decoders = mill.decoders();
   REQUIRE_FALSE(decoders.empty());
@@ -91,7 +91,7 @@ TEST_CASE("a daemon killed with -9 leaves no decoder behind", "[system]") {
 }
 
 TEST_CASE("a daemon that stops ends its decoders", "[system]") {
-  Mill mill;
+  DecoderMill mill;
   REQUIRE(mill.make().errors.empty());
   const std::vector<pid_t> decoders = mill.decoders();
   REQUIRE_FALSE(decoders.empty());
@@ -103,7 +103,7 @@ TEST_CASE("a daemon that stops ends its decoders", "[system]") {
 }
 
 TEST_CASE("baseline JPEG files need no decoder process", "[system]") {
-  Mill mill;
+  DecoderMill mill;
   mill.paths.erase(mill.paths.begin(), mill.paths.begin() + kPictures / 2);
 
   REQUIRE(mill.make().errors.empty());
@@ -113,7 +113,7 @@ TEST_CASE("baseline JPEG files need no decoder process", "[system]") {
 
 TEST_CASE("a daemon does not start without the decoders that its settings want", "[system]") {
   try {
-    Mill mill("isolation = \"process\"\ndecoder = \"/nonexistent/millrace-decoder\"\n");
+    DecoderMill mill("isolation = \"process\"\ndecoder = \"/nonexistent/millrace-decoder\"\n");
     FAIL("it started");
   } catch (const std::runtime_error& error) {
     REQUIRE_THAT(error.what(), Catch::Contains("cpu.isolation") && Catch::Contains("/nonexistent/millrace-decoder"));
@@ -124,7 +124,7 @@ TEST_CASE("a daemon keeps its own decoder when an upgrade puts another in its pl
   const TempFolder folder;
   const std::string program = folder / "millrace-decoder";
   std::filesystem::copy_file(bin_folder() + "/millrace-decoder", program);
-  Mill mill("isolation = \"process\"\ndecoder = \"" + program + "\"\n");
+  DecoderMill mill("isolation = \"process\"\ndecoder = \"" + program + "\"\n");
   write_file(folder / "another", std::string("no program"));
   std::filesystem::rename(folder / "another", program);
   for (const pid_t decoder : mill.decoders()) ::kill(decoder, SIGKILL);

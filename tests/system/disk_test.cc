@@ -22,13 +22,12 @@ namespace millrace {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
 
-constexpr std::uint32_t kImages = 32;
+constexpr std::uint32_t kDiskImages = 32;
 
-struct Rig {
-  explicit Rig(const std::string& cache = "memory = 0\n", const std::string& settings = {})
-      : paths(write_image_folder(pictures, {.images = kImages, .classes = 0})),
+struct DiskRig {
+  explicit DiskRig(const std::string& cache = "memory = 0\n", const std::string& settings = {})
+      : paths(write_image_folder(pictures, {.images = kDiskImages, .classes = 0})),
         daemon({.roots = {folder.path()},
                 .cache = cache,
                 .daemon = settings,
@@ -67,8 +66,8 @@ BatchRequest batch_of(const std::vector<std::string>& paths, OnError on_error) {
 
 TEST_CASE("a file that cannot be read is one sample's error with its path, and good again when its disk is",
           "[system]") {
-  Rig rig;
-  Session session = session_of(rig.daemon, kImages);
+  DiskRig rig;
+  Session session = session_of(rig.daemon, kDiskImages);
   const Batch before = need(session.wait(need(session.submit(batch_of(rig.paths, OnError::kSkip)))));
 
   rig.faults.reads_fail(fs::path(rig.paths[7]).filename().string());
@@ -77,7 +76,7 @@ TEST_CASE("a file that cannot be read is one sample's error with its path, and g
   const Batch after = need(session.wait(need(session.submit(batch_of(rig.paths, OnError::kSkip)))));
 
   REQUIRE(before.errors.empty());
-  REQUIRE(during.tensor.samples() == kImages - 1);
+  REQUIRE(during.tensor.samples() == kDiskImages - 1);
   REQUIRE(during.errors.size() == 1);
   REQUIRE(during.errors[0].path == rig.paths[7]);
   REQUIRE(during.errors[0].error.code == Code::kInternal);
@@ -88,7 +87,7 @@ TEST_CASE("a file that cannot be read is one sample's error with its path, and g
 
 TEST_CASE("an epoch whose disk fails altogether ends with the reason, and its position brings what is left",
           "[system]") {
-  Rig rig;
+  DiskRig rig;
   Session session = session_of(rig.daemon, 4);
   const Dataset dataset = need(session.open_dataset(rig.pictures));
   const std::vector<std::string> whole = rig.epoch(session, dataset, [](std::size_t) {});
@@ -131,7 +130,7 @@ TEST_CASE("an epoch whose disk fails altogether ends with the reason, and its po
 }
 
 TEST_CASE("a disk that is slow delays those who read from it, and an epoch from another disk goes on", "[system]") {
-  Rig rig;
+  DiskRig rig;
   const std::string slow = rig.folder / "slow";
   write_image_folder(slow, {.images = 512, .classes = 0, .max_side = 41});
   Session waiting = session_of(rig.daemon, 128);
@@ -148,13 +147,13 @@ TEST_CASE("a disk that is slow delays those who read from it, and an epoch from 
   const double slow_made = rig.daemon.metric("millrace_samples_total");
   rig.faults.reads_take(0, "");
 
-  REQUIRE(batches == 4 * kImages / 4);
+  REQUIRE(batches == 4 * kDiskImages / 4);
   CAPTURE(slow_made);
-  REQUIRE(slow_made < 4 * kImages + 256);  // the slow epoch had come no further than half its way
+  REQUIRE(slow_made < 4 * kDiskImages + 256);  // the slow epoch had come no further than half its way
 }
 
 TEST_CASE("a time of day that jumps costs no sample and ends no session", "[system]") {
-  Rig rig("settled_seconds = 2\n");
+  DiskRig rig("settled_seconds = 2\n");
   Session session = session_of(rig.daemon, 4);
   const Dataset dataset = need(session.open_dataset(rig.pictures));
   const std::vector<std::string> expected = rig.epoch(session, dataset, [](std::size_t) {});
@@ -168,7 +167,7 @@ TEST_CASE("a time of day that jumps costs no sample and ends no session", "[syst
   REQUIRE(behind == expected);
   BatchRequest request = batch_of(rig.paths, OnError::kFail);
   request.samples.resize(4);
-  request.deadline = 20s;  // counts by a clock that does not jump
+  request.deadline = std::chrono::seconds(20);  // counts by a clock that does not jump
   rig.faults.clock_is_ahead(10 * kDay);
   REQUIRE_FALSE(need(session.wait(need(session.submit(std::move(request))))).failure);
 }
@@ -200,7 +199,7 @@ TEST_CASE("a full disk under the state folder costs what is kept from start to s
   if (!disk.there()) return skip_loudly("a full state folder: mounting needs root");
   const std::string pictures = folder / "pictures";
   write_image_folder(pictures, {.images = 96, .classes = 0, .min_side = 250, .max_side = 400, .only_jpeg = true});
-  std::this_thread::sleep_for(2'100ms);  // until all of them count as settled
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until all of them count as settled
   const Daemon daemon(
       {.roots = {folder.path()},
        .cpu = "target = \"avx2\"\n",  // a sanitizer can make the scalar path, which keeps nothing, the fastest
@@ -218,7 +217,7 @@ TEST_CASE("a full disk under the state folder costs what is kept from start to s
 
   const std::vector<std::string> first = epoch();
   const auto told = [&] { return daemon.errors().find("not written to disk for now") != std::string::npos; };
-  REQUIRE(eventually(told, 20s));
+  REQUIRE(eventually(told, std::chrono::seconds(20)));
   const std::vector<std::string> second = epoch(), third = epoch();
 
   REQUIRE(first.size() == 6);

@@ -30,7 +30,7 @@ namespace millrace {
 namespace {
 
 constexpr int kPassRights = 83;  // SO_PASSRIGHTS
-constexpr uid_t kStranger = 65'532, kOther = 65'531;
+constexpr uid_t kDoorStranger = 65'532, kDoorOther = 65'531;
 
 bool kernel_refuses_descriptors() {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -89,7 +89,7 @@ bool send_lingering_descriptors(const std::string& grpc, std::vector<std::unique
 class Stranger {
  public:
   template <class Act>
-  explicit Stranger(Act act, uid_t user = kStranger) {
+  explicit Stranger(Act act, uid_t user = kDoorStranger) {
     REQUIRE(::pipe2(pipe_.data(), O_CLOEXEC) == 0);
     child_ = ::fork();
     if (child_ == 0) {
@@ -171,7 +171,7 @@ TEST_CASE("one user's flood of connections leaves room for the others", "[system
   CHECK(pinged);
   CHECK(session);
   CHECK(eventually([&] {
-    return daemon.errors().find("gRPC: 20 connections of user " + std::to_string(kStranger)) != std::string::npos;
+    return daemon.errors().find("gRPC: 20 connections of user " + std::to_string(kDoorStranger)) != std::string::npos;
   }));
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("users who together take every connection of both sockets keep no admi
     }
     return 'x';
   };
-  const Stranger one(flood), other(flood, kOther);
+  const Stranger one(flood), other(flood, kDoorOther);
   REQUIRE(one.said() == 'x');
   REQUIRE(other.said() == 'x');
 
@@ -235,13 +235,13 @@ TEST_CASE(
   ::chmod(folder.path().c_str(), 0755);
   write_file(folder / "a.jpg", make_jpeg({.pixels = make_pixels(80, 60, 3, 1)}));
   const Daemon daemon({.roots = {folder.path()}, .for_all_users = true});
-  const Process steady = daemon.client("work", {folder / "a.jpg"}, kOther);
+  const Process steady = daemon.client("work", {folder / "a.jpg"}, kDoorOther);
   REQUIRE(steady.wait_for("done 1\n"));
   const std::string method = GENERATE("/millrace.v1.Sessions/Stream", "/millrace.v1.Statistics/Get",
                                       "/grpc.health.v1.Health/Check", "/no.such.Service/Method");
   CAPTURE(method);
 
-  const Process flood = daemon.client("cancel_calls", {"method=" + method}, kStranger);
+  const Process flood = daemon.client("cancel_calls", {"method=" + method}, kDoorStranger);
 
   REQUIRE(flood.wait_for("turned away", std::chrono::minutes(2)));
   const std::string told = flood.output();

@@ -13,8 +13,6 @@
 namespace millrace {
 namespace {
 
-using namespace std::chrono_literals;
-
 struct EndsMill {
   explicit EndsMill(const std::string& fake = {})
       : paths(write_image_folder(pictures, {.images = 40, .classes = 4})),
@@ -107,7 +105,8 @@ TEST_CASE("a session closes at once while its daemon hangs", "[system]") {
 
   std::future<void> closed = std::async(std::launch::async, [&] { session.reset(); });
 
-  const bool in_time = closed.wait_for(20s) == std::future_status::ready;  // without a bound: never
+  const bool in_time =
+      closed.wait_for(std::chrono::seconds(20)) == std::future_status::ready;  // without a bound: never
   mill.daemon.kill(SIGCONT);
   REQUIRE(in_time);
 }
@@ -170,7 +169,8 @@ TEST_CASE("a daemon that stops says so to a client that waits, and one that is k
     const Dataset dataset = need(session.open_dataset(mill.pictures));
     Epoch epoch = session.epoch(dataset, {});
     const auto held = need(epoch.next());  // the only slot
-    std::future<Result<std::optional<Batch>>> waiting = std::async(std::launch::async, [&] { return epoch.next(60s); });
+    std::future<Result<std::optional<Batch>>> waiting =
+        std::async(std::launch::async, [&] { return epoch.next(std::chrono::seconds(60)); });
 
     mill.daemon.kill(signal);
 

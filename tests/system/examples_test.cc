@@ -10,8 +10,9 @@ namespace millrace {
 namespace {
 
 // 70 pictures in four classes, and a daemon for them.
-struct Mill {
-  Mill() : paths(write_image_folder(pictures, {.images = 70, .classes = 4})), daemon({.roots = {folder.path()}}) {}
+struct ExampleMill {
+  ExampleMill()
+      : paths(write_image_folder(pictures, {.images = 70, .classes = 4})), daemon({.roots = {folder.path()}}) {}
 
   // The lines that the example prints.
   std::vector<std::string> run(const std::string& example, const std::vector<std::string>& arguments) const {
@@ -36,7 +37,7 @@ struct Mill {
 }  // namespace
 
 TEST_CASE("the example of ten lines brings every image of a folder", "[system]") {
-  const Mill mill;
+  const ExampleMill mill;
 
   const auto lines = mill.run("ten_lines", {mill.pictures});
 
@@ -44,7 +45,7 @@ TEST_CASE("the example of ten lines brings every image of a folder", "[system]")
 }
 
 TEST_CASE("the example of an epoch goes on where it was interrupted", "[system]") {
-  const Mill mill;
+  const ExampleMill mill;
   const std::string position = mill.folder / "position", other = mill.folder / "other";
 
   const auto whole = mill.run("epoch", {mill.pictures, other});
@@ -60,7 +61,7 @@ TEST_CASE("the example of an epoch goes on where it was interrupted", "[system]"
 
 TEST_CASE("the example of serving makes a tensor of each image, large ones through the ring, and names the bad one",
           "[system]") {
-  const Mill mill;
+  const ExampleMill mill;
   const std::string large = mill.folder / "large.png", bad = mill.folder / "bad.jpg";
   write_file(large, make_png({.pixels = make_pixels(640, 480, 3, 5)}));
   write_file(bad, std::string("this is not an image"));

@@ -17,6 +17,7 @@
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 #include "tests/system/host_faults.h"
+#include "tests/system/users.h"
 
 namespace millrace {
 namespace {
@@ -24,12 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uid_t kSteady = 64001, kGreedy = 64002;
-
-bool skipped_without_root(const char* what) {
-  if (is_root()) return false;
-  skip_loudly(std::string(what) + " (needs root, to be several users)");
-  return true;
-}
 
 std::uint64_t done(const Process& client) {
   const std::string output = client.output();
@@ -48,8 +43,8 @@ void wait_until_done(const Process& client, std::uint64_t count) {
 }
 
 // A daemon that keeps nothing, two lanes, and a few small pictures.
-struct Mill {
-  Mill() {
+struct FairnessMill {
+  FairnessMill() {
     chmod(folder.path().c_str(), 0755);
     for (std::uint32_t i = 0; i < 8; ++i) {
       paths.push_back(folder / (std::to_string(i) + ".jpg"));
@@ -80,7 +75,7 @@ std::uint64_t had_meanwhile(const Process& steady, const Process& greedy, std::u
 
 TEST_CASE("a session of priority high takes nothing of another user's share", "[system]") {
   if (skipped_without_root("priorities of two users")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
 
@@ -92,7 +87,7 @@ TEST_CASE("a session of priority high takes nothing of another user's share", "[
 
 TEST_CASE("sixteen sessions of one user have one user's share", "[system]") {
   if (skipped_without_root("sessions of two users")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const Process steady = mill.start("work", mill.with_paths({"slots=4"}), kSteady);
   wait_until_done(steady, 5);
 
@@ -104,7 +99,7 @@ TEST_CASE("sixteen sessions of one user have one user's share", "[system]") {
 
 TEST_CASE("pictures that are resampled to giants leave a lane to others", "[system]") {
   if (skipped_without_root("giants of another user")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
 
@@ -117,7 +112,7 @@ TEST_CASE("pictures that are resampled to giants leave a lane to others", "[syst
 
 TEST_CASE("samples that cost next to nothing leave another user his share", "[system]") {
   if (skipped_without_root("samples of another user")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
   const std::string tiny = mill.folder / "tiny.png";
@@ -170,7 +165,7 @@ std::string many_scans(std::uint32_t side, int scans) {
 
 TEST_CASE("a small file that takes seconds to decode leaves a lane to others", "[system]") {
   if (skipped_without_root("progressive files of another user")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const std::string file = mill.folder / "scans.jpg";
   write_file(file, many_scans(6'000, 480));
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
@@ -183,7 +178,7 @@ TEST_CASE("a small file that takes seconds to decode leaves a lane to others", "
 
 TEST_CASE("files that are large and no pictures keep nobody else's from being read", "[system]") {
   if (skipped_without_root("sparse files of another user")) return;
-  const Mill mill;
+  const FairnessMill mill;
   std::vector<std::string> sparse;
   for (std::uint32_t i = 0; i < 16; ++i) {
     sparse.push_back(mill.folder / ("sparse" + std::to_string(i) + ".jpg"));
@@ -276,7 +271,7 @@ TEST_CASE("reads that do not come back leave their user's sessions that read els
 
 TEST_CASE("a packed batch of many missing files lets other packed ones pass", "[system]") {
   if (skipped_without_root("packed batches of two users")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const Process steady = mill.start("work", mill.with_paths({"packed=1", "batch=4", "slot_mib=1"}), kSteady);
   wait_until_done(steady, 5);
 
@@ -289,7 +284,7 @@ TEST_CASE("a packed batch of many missing files lets other packed ones pass", "[
 
 TEST_CASE("a folder of links that lead a long way round lets others list theirs", "[system]") {
   if (skipped_without_root("listings of two users")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const std::string links = mill.folder / "links", small = mill.folder / "small";
   constexpr int kDeep = 25, kChain = 35;
   std::string around;
@@ -314,7 +309,7 @@ TEST_CASE("a folder of links that lead a long way round lets others list theirs"
 
 TEST_CASE("a client that keeps all of its batches stops itself alone", "[system]") {
   if (skipped_without_root("slots of two users")) return;
-  const Mill mill;
+  const FairnessMill mill;
   const std::string pictures = mill.folder / "pictures";
   fs::create_directories(pictures);
   for (std::uint32_t i = 0; i < 24; ++i)

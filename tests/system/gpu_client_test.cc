@@ -27,7 +27,6 @@
 namespace millrace {
 namespace {
 
-using namespace std::chrono_literals;
 using Words = HeldStream::Words;
 
 constexpr uid_t kOther = 64'001;
@@ -177,7 +176,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
   SECTION("and the next batch waits for it") {
     batch.tensor.release();
     const Ticket next = mill.ask(session, 2);
-    REQUIRE(session.wait(next, 300ms).error().code == Code::kDeadline);
+    REQUIRE(session.wait(next, std::chrono::milliseconds(300)).error().code == Code::kDeadline);
     busy.open();
 
     const Batch after = need(session.wait(next));
@@ -197,7 +196,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
     const Ticket next = mill.ask(session, 2);
     std::optional<Result<Batch>> after;
     std::thread waiting([&] { after = session.wait(next); });
-    std::this_thread::sleep_for(50ms);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     batch.tensor.release();
     busy.open();
     waiting.join();
@@ -206,7 +205,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
   }
   SECTION("and a copy has it") {
     std::thread opening([&] {
-      std::this_thread::sleep_for(100ms);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
       busy.open();
     });
     const Words bytes = need(batch.tensor.copy());
@@ -232,7 +231,7 @@ TEST_CASE("a GPU's memory outlives its session, until its last user has done", "
   queued.tensor.release();
   std::atomic<bool> is_open = false;
   std::thread opening([&] {
-    std::this_thread::sleep_for(200ms);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
     is_open = true;
     stream.open();
   });

@@ -8,77 +8,46 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 
 #include "daemon/fetch/unmapped_ids.h"
 #include "proto/base/handoff_path.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/system/command.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 #include "tests/system/notify_socket.h"
 #include "tests/system/operator.h"
+#include "tests/system/users.h"
 
 namespace millrace {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uid_t kAlice = 64'003, kBob = 64'004;
 const std::string kOnlyRoot = "0 0 1\n";
-
-std::vector<std::byte> picture(std::uint32_t seed) {
-  return make_jpeg({.pixels = make_pixels(60, 50, 3, seed)});
-}
 
 std::string in_namespace_program() {
   return tests_folder() + "/millrace_in_user_namespace";
 }
 
-struct Ran {
-  int status = -1;
-  std::string output, errors;
-};
-
-Ran run(std::vector<std::string> argv, std::vector<std::pair<std::string, std::string>> env = {}) {
-  const Process process = Process::spawn({.argv = std::move(argv), .env = std::move(env)});
-  const auto status = process.wait();
-  if (!status) throw std::runtime_error("the command does not end");
-  return {*status, process.output(), process.errors()};
-}
-
 bool skipped_without_namespaces() {
-  if (is_root() && run({in_namespace_program(), kOnlyRoot, "/bin/true"}).status == 0) return false;
+  if (is_root() && run_program({in_namespace_program(), kOnlyRoot, "/bin/true"}).status == 0) return false;
   skip_loudly("a daemon in a user namespace (needs root, and namespaces that are permitted)");
   return true;
-}
-
-// What each of `paths` comes to for a client of `user`, without its number.
-std::vector<std::string> verdicts(const Daemon& daemon, const std::vector<std::string>& paths,
-                                  std::optional<uid_t> user = {}) {
-  std::vector<std::string> verdicts;
-  std::istringstream lines(daemon.run_client("read", paths, user));
-  for (std::string line; std::getline(lines, line);) verdicts.push_back(line.substr(line.find(' ') + 1));
-  return verdicts;
-}
-
-void give_to(const std::string& path, uid_t user, gid_t group, mode_t mode) {
-  if (chown(path.c_str(), user, group) != 0 || chmod(path.c_str(), mode) != 0)
-    throw std::runtime_error("cannot change " + path);
 }
 
 // Pictures of two users; the daemon's group may read all of them.
 struct TwoUsers {
   TwoUsers() {
     chmod(folder.path().c_str(), 0755);
-    write_file(open, picture(1));
-    write_file(bobs, picture(2));
+    write_file(open, some_picture(1));
+    write_file(bobs, some_picture(2));
     give_to(bobs, kBob, 0, 0640);
     fs::create_directory(folder / "bob");
-    write_file(in_bobs, picture(3));
+    write_file(in_bobs, some_picture(3));
     give_to(folder / "bob", kBob, 0, 0750);
-    write_file(alices, picture(4));
+    write_file(alices, some_picture(4));
     give_to(alices, kAlice, 0, 0640);
   }
 
@@ -138,8 +107,8 @@ TEST_CASE("a user who cannot be told from others takes no folder for its own", "
   const std::vector<std::pair<std::string, std::string>> env{{"XDG_STATE_HOME", state.path()}};
   const std::string program = bin_folder() + "/millraced";
 
-  const Ran known = run({program, "--check-config"}, env);
-  const Ran stand_in = run({in_namespace_program(), "65534 0 1\n", program, "--check-config"}, env);
+  const Ran known = run_program({program, "--check-config"}, env);
+  const Ran stand_in = run_program({in_namespace_program(), "65534 0 1\n", program, "--check-config"}, env);
 
   CAPTURE(known.output, stand_in.output);
   REQUIRE_THAT(known.output, Catch::Contains("state_dir = \"" + state.path() + "/millrace\"") ||
@@ -151,15 +120,15 @@ TEST_CASE("a root that is not there yet stops nobody, is named everywhere, and i
   const TempFolder folder;
   const std::string later = folder / "later", there = folder / "there";
   fs::create_directory(there);
-  write_file(there + "/good.jpg", picture(1));
+  write_file(there + "/good.jpg", some_picture(1));
   const Daemon daemon({.roots = {there, later}});
 
   const std::vector<std::string> before = verdicts(daemon, {there + "/good.jpg", later + "/good.jpg"});
   const std::string listed = daemon.run_client("list", {later});
-  const Ran doctor = run({bin_folder() + "/millrace", "doctor", "--socket", daemon.socket()});
+  const Ran doctor = run_program({bin_folder() + "/millrace", "doctor", "--socket", daemon.socket()});
   const std::vector<std::string> missing = need(daemon.connect().statistics()).missing_roots;
   fs::create_directory(later);
-  write_file(later + "/good.jpg", picture(2));
+  write_file(later + "/good.jpg", some_picture(2));
   const bool served = eventually([&] { return verdicts(daemon, {later + "/good.jpg"})[0] == "ok"; });
 
   REQUIRE(before[0] == "ok");
@@ -179,7 +148,7 @@ TEST_CASE("a daemon of which no root is there starts and waits for them", "[syst
   const Daemon daemon({.roots = {later}});
 
   fs::create_directory(later);
-  write_file(later + "/good.jpg", picture(1));
+  write_file(later + "/good.jpg", some_picture(1));
 
   REQUIRE(eventually([&] { return verdicts(daemon, {later + "/good.jpg"})[0] == "ok"; }));
 }
@@ -189,11 +158,11 @@ TEST_CASE("a file system that is mounted on a root, and taken away again, is see
   const TempFolder folder;
   const std::string root = folder / "root", good = folder / "root/good.jpg";
   fs::create_directory(root);
-  write_file(folder / "good.jpg", picture(1));
+  write_file(folder / "good.jpg", some_picture(1));
   const Daemon daemon({.roots = {root}, .shm_size = "8m"});  // with mounts of its own, gone with it
   const auto mount_there = [&](const std::string& script) {
     const std::string pid = std::to_string(daemon.pid());
-    return run({"nsenter", "--target", pid, "--mount", "--root", "sh", "-c", script, folder.path()}).status;
+    return run_program({"nsenter", "--target", pid, "--mount", "--root", "sh", "-c", script, folder.path()}).status;
   };
   const auto is = [&](const std::string& verdict) {
     return eventually([&] { return verdicts(daemon, {good})[0].starts_with(verdict); });
@@ -213,7 +182,7 @@ TEST_CASE("a root of the command line has to be there", "[system]") {
   const TempFolder folder;
   const std::string program = bin_folder() + "/millraced", socket = folder / "millrace.sock";
 
-  const Ran missing = run({program, "--socket", socket, "--root", folder / "nope"});
+  const Ran missing = run_program({program, "--socket", socket, "--root", folder / "nope"});
 
   CAPTURE(missing.errors);
   REQUIRE(missing.status == 1);
@@ -224,7 +193,7 @@ TEST_CASE("--check-config says which root is not there, beside the settings", "[
   const TempFolder folder;
   write_file(folder / "good.toml", "[files]\nroots = [\"" + folder.path() + "\", \"" + folder / "later" + "\"]\n");
 
-  const Ran ran = run({bin_folder() + "/millraced", "--config", folder / "good.toml", "--check-config"});
+  const Ran ran = run_program({bin_folder() + "/millraced", "--config", folder / "good.toml", "--check-config"});
 
   CAPTURE(ran.output, ran.errors);
   REQUIRE(ran.status == 0);
@@ -281,7 +250,7 @@ TEST_CASE("the service manager gets signs of life from a daemon that it watches,
 TEST_CASE("a daemon whose lanes do not come back long after their limit gives no further sign of life", "[system]") {
   const NotifySocket manager;
   const TempFolder folder;
-  write_file(folder / "good.jpg", picture(1));
+  write_file(folder / "good.jpg", some_picture(1));
   const Daemon daemon({.roots = {folder.path()},
                        .limits = "time_milliseconds = 10\n",
                        .fake = "delay_us=60000000",
@@ -302,7 +271,7 @@ TEST_CASE("a daemon whose lanes do not come back long after their limit gives no
 TEST_CASE("a daemon whose lanes take long, but no longer than they may, is alive", "[system]") {
   const NotifySocket manager;
   const TempFolder folder;
-  write_file(folder / "good.jpg", picture(1));
+  write_file(folder / "good.jpg", some_picture(1));
   const Daemon daemon({.roots = {folder.path()},
                        .fake = "delay_us=60000000",
                        .env = {{"NOTIFY_SOCKET", manager.path()}, {"WATCHDOG_USEC", "200000"}}});
@@ -319,7 +288,7 @@ TEST_CASE("a daemon whose lanes take long, but no longer than they may, is alive
 TEST_CASE("a private daemon does not speak to its owner's service manager", "[system]") {
   const NotifySocket manager;
 
-  const Ran ran = run({bin_folder() + "/millrace", "ping", "--private"}, {{"NOTIFY_SOCKET", manager.path()}});
+  const Ran ran = run_program({bin_folder() + "/millrace", "ping", "--private"}, {{"NOTIFY_SOCKET", manager.path()}});
 
   CAPTURE(ran.output, ran.errors);
   REQUIRE(ran.status == 0);

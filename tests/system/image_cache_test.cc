@@ -3,38 +3,32 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/daemon.h"
+#include "tests/system/kept_images.h"
 #include "tests/system/need.h"
 #include "tests/system/store_through_mapping.h"
 
 namespace millrace {
 namespace {
 
-constexpr int kImages = 24;
-using Pixels = std::vector<std::byte>;
-
 Recipe eval() {
   return Recipe::evaluate(64, 48);
 }
 
-struct Rig {
-  explicit Rig(const std::string& base = "/tmp") : folder(base) {
-    paths = write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
+struct ImageRig {
+  explicit ImageRig(const std::string& base = "/tmp") : folder(base) {
+    paths =
+        write_image_folder(folder.path(), {.images = kKeptImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
     settle();
   }
-
-  // Until every file is older than what the daemon takes for settled.
-  static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(2'100)); }
 
   // A sanitizer can make the scalar path, which keeps nothing, the fastest.
   DaemonSpec spec(const std::string& cache = "") const {
@@ -45,39 +39,6 @@ struct Rig {
   std::vector<std::string> paths;
 };
 
-Session session_of(const Daemon& daemon, const Recipe& recipe, CacheUse cache = CacheUse::kTensors,
-                   bool at_once = false) {
-  return need(
-      daemon.connect().open_session({.batch = kImages, .recipe = recipe, .cache = cache, .cache_at_once = at_once}));
-}
-
-Pixels pixels_of(const Batch& batch) {
-  return {batch.tensor.data().begin(), batch.tensor.data().end()};
-}
-
-// The same boxes each time, for they are drawn from seed, epoch and position.
-Pixels touch(Session& session, const std::vector<std::string>& paths) {
-  BatchRequest request{.seed = 5, .on_error = OnError::kZero};
-  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
-  return pixels_of(need(session.wait(need(session.submit(std::move(request))))));
-}
-
-// As nothing that is kept can say it.
-Pixels truth(const Daemon& daemon, const std::vector<std::string>& paths, const Recipe& recipe) {
-  Session session = session_of(daemon, recipe, CacheUse::kOff);
-  return touch(session, paths);
-}
-
-double labelled(const Daemon& daemon, const std::string& name, const std::string& label) {
-  for (const Metric& metric : need(daemon.connect().statistics()).metrics) {
-    if (metric.name != name) continue;
-    for (const LabelledValue& one : metric.values) {
-      if (one.label == label) return one.value;
-    }
-  }
-  throw std::runtime_error("no figure " + name + " of " + label);
-}
-
 double hits(const Daemon& daemon, const std::string& kind) {
   return labelled(daemon, "millrace_cache_hits_total", kind);
 }
@@ -86,78 +47,78 @@ double entries(const Daemon& daemon, const std::string& kind) {
 }
 
 // Touches them until all are packed.
-void pack_all(const Daemon& daemon, const Rig& rig) {
+void pack_all(const Daemon& daemon, const ImageRig& rig) {
   Session session = session_of(daemon, Recipe::train(64), CacheUse::kPacked, true);
   touch(session, rig.paths);
-  REQUIRE(eventually([&] { return entries(daemon, "packed") == kImages; }));
+  REQUIRE(eventually([&] { return entries(daemon, "packed") == kKeptImages; }));
 }
 
-void keep_tensors(const Daemon& daemon, const Rig& rig) {
+void keep_tensors(const Daemon& daemon, const ImageRig& rig) {
   Session session = session_of(daemon, eval());
   for (int i = 0; i < 2; ++i) touch(session, rig.paths);
-  REQUIRE(eventually([&] { return entries(daemon, "tensor") == kImages; }));
+  REQUIRE(eventually([&] { return entries(daemon, "tensor") == kKeptImages; }));
 }
 
 }  // namespace
 
 TEST_CASE("images come from their files, then by indexes, then from packed forms, with the same pixels", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec());
-  const Pixels expected = truth(daemon, rig.paths, Recipe::train(64));
+  const TensorBytes expected = truth(daemon, rig.paths, Recipe::train(64));
   const double first = daemon.metric("millrace_first_touches_total");
   Session session = session_of(daemon, Recipe::train(64));
 
   REQUIRE((touch(session, rig.paths) == expected));
-  REQUIRE(daemon.metric("millrace_first_touches_total") - first == kImages);
+  REQUIRE(daemon.metric("millrace_first_touches_total") - first == kKeptImages);
   REQUIRE((touch(session, rig.paths) == expected));
-  REQUIRE(hits(daemon, "index") + hits(daemon, "packed") > kImages / 2);  // packed where a lane had been idle
-  REQUIRE(eventually([&] { return entries(daemon, "packed") == kImages; }));
+  REQUIRE(hits(daemon, "index") + hits(daemon, "packed") > kKeptImages / 2);  // packed where a lane had been idle
+  REQUIRE(eventually([&] { return entries(daemon, "packed") == kKeptImages; }));
   const double packed = hits(daemon, "packed"), read = daemon.metric("millrace_encoded_bytes_total");
   for (int i = 0; i < 2; ++i) REQUIRE((touch(session, rig.paths) == expected));
 
-  REQUIRE(hits(daemon, "packed") - packed == 2 * kImages);
+  REQUIRE(hits(daemon, "packed") - packed == 2 * kKeptImages);
   REQUIRE(daemon.metric("millrace_encoded_bytes_total") == read);  // no file was read
   REQUIRE(daemon.metric("millrace_cache_rejected_total") == 0);
 }
 
 TEST_CASE("tensors without random choices are kept whole", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec());
-  const Pixels expected = truth(daemon, rig.paths, eval());
+  const TensorBytes expected = truth(daemon, rig.paths, eval());
   keep_tensors(daemon, rig);
   Session session = session_of(daemon, eval());
   const double read = daemon.metric("millrace_encoded_bytes_total");
 
   REQUIRE((touch(session, rig.paths) == expected));
 
-  REQUIRE(hits(daemon, "tensor") == kImages);
+  REQUIRE(hits(daemon, "tensor") == kKeptImages);
   REQUIRE(daemon.metric("millrace_encoded_bytes_total") == read);
   Recipe other = eval();
   other.layout = Layout::kNhwc;
   Session others = session_of(daemon, other);
   REQUIRE((touch(others, rig.paths) == truth(daemon, rig.paths, other)));
-  REQUIRE(hits(daemon, "tensor") == kImages);
+  REQUIRE(hits(daemon, "tensor") == kKeptImages);
 }
 
 TEST_CASE("a file that was replaced, rewritten or cut off is made of what it is now", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec());
   pack_all(daemon, rig);
   keep_tensors(daemon, rig);
-  const Pixels before = truth(daemon, rig.paths, eval());
+  const TensorBytes before = truth(daemon, rig.paths, eval());
   const std::vector<std::byte> other = read_file(rig.paths[3]);
   write_file(rig.paths[0] + ".new", other);
   std::filesystem::rename(rig.paths[0] + ".new", rig.paths[0]);
   write_file(rig.paths[1], other);
   std::filesystem::resize_file(rig.paths[2], 300);
   for (const bool settled : {false, true}) {
-    if (settled) Rig::settle();
-    const Pixels expected = truth(daemon, rig.paths, eval());
+    if (settled) settle();
+    const TensorBytes expected = truth(daemon, rig.paths, eval());
 
     Session session = session_of(daemon, eval());
-    const Pixels now = touch(session, rig.paths);
+    const TensorBytes now = touch(session, rig.paths);
 
     REQUIRE((now == expected));
     REQUIRE_FALSE((now == before));
@@ -170,17 +131,17 @@ TEST_CASE("a file that was replaced, rewritten or cut off is made of what it is 
 TEST_CASE("a file that changes by a store through a mapping is never served as it was", "[system]") {
   for (const char* const base : {"/tmp", "/dev/shm"}) {
     CAPTURE(base);
-    const Rig rig(base);
+    const ImageRig rig(base);
     const Daemon daemon(rig.spec());
     pack_all(daemon, rig);
     keep_tensors(daemon, rig);
     Session before_session = session_of(daemon, eval());
-    const Pixels before = touch(before_session, rig.paths);
-    REQUIRE(hits(daemon, "tensor") == kImages);
+    const TensorBytes before = touch(before_session, rig.paths);
+    REQUIRE(hits(daemon, "tensor") == kKeptImages);
     for (const std::string& path : rig.paths) store_through_mapping(path);
 
     Session session = session_of(daemon, eval());
-    const Pixels now = touch(session, rig.paths);
+    const TensorBytes now = touch(session, rig.paths);
 
     REQUIRE_FALSE((now == before));
     REQUIRE((now == truth(daemon, rig.paths, eval())));
@@ -190,7 +151,7 @@ TEST_CASE("a file that changes by a store through a mapping is never served as i
 }
 
 TEST_CASE("files that just changed are packed, but read each time until they have settled", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   DaemonSpec spec = rig.spec();
   spec.cache = "settled_seconds = 3600\n";
   const Daemon daemon(spec);
@@ -198,24 +159,24 @@ TEST_CASE("files that just changed are packed, but read each time until they hav
   const double read = daemon.metric("millrace_encoded_bytes_total");
   Session session = session_of(daemon, Recipe::train(64));
 
-  const Pixels pixels = touch(session, rig.paths);
+  const TensorBytes pixels = touch(session, rig.paths);
 
-  REQUIRE(hits(daemon, "packed") == kImages);
+  REQUIRE(hits(daemon, "packed") == kKeptImages);
   REQUIRE(daemon.metric("millrace_encoded_bytes_total") > read);
   REQUIRE((pixels == truth(daemon, rig.paths, Recipe::train(64))));
 }
 
 TEST_CASE("bytes that a client sends are packed when they come again", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec());
   Session session = session_of(daemon, Recipe::train(64), CacheUse::kPacked, true);
   const std::vector<std::byte> bytes = read_file(rig.paths[0]);
   const auto send = [&] {
     BatchRequest request{.seed = 5};
     request.samples.push_back({.source = Encoded{bytes}});
-    return pixels_of(need(session.wait(need(session.submit(std::move(request))))));
+    return bytes_of(need(session.wait(need(session.submit(std::move(request))))));
   };
-  const Pixels first = send();
+  const TensorBytes first = send();
   REQUIRE(eventually([&] { return entries(daemon, "packed") == 1; }));
 
   REQUIRE((send() == first));
@@ -224,9 +185,9 @@ TEST_CASE("bytes that a client sends are packed when they come again", "[system]
 }
 
 TEST_CASE("a session keeps no more than it says, and uses no more", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec());
-  const Pixels expected = truth(daemon, rig.paths, eval());
+  const TensorBytes expected = truth(daemon, rig.paths, eval());
   for (const CacheUse use : {CacheUse::kOff, CacheUse::kIndex}) {
     Session session = session_of(daemon, eval(), use, true);
     for (int i = 0; i < 3; ++i) REQUIRE((touch(session, rig.paths) == expected));
@@ -244,7 +205,7 @@ TEST_CASE("a session keeps no more than it says, and uses no more", "[system]") 
 }
 
 TEST_CASE("settings leave kinds out", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec("packed = false\ntensors = false\n"));
   Session session = session_of(daemon, eval(), CacheUse::kTensors, true);
 
@@ -255,10 +216,10 @@ TEST_CASE("settings leave kinds out", "[system]") {
 }
 
 TEST_CASE("what is kept stays within its bound, and a part of it is of use", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec("memory = \"256 KiB\"\n"));
   Session session = session_of(daemon, Recipe::train(64));
-  const Pixels expected = truth(daemon, rig.paths, Recipe::train(64));
+  const TensorBytes expected = truth(daemon, rig.paths, Recipe::train(64));
 
   for (int i = 0; i < 5; ++i) {
     REQUIRE((touch(session, rig.paths) == expected));
@@ -266,25 +227,25 @@ TEST_CASE("what is kept stays within its bound, and a part of it is of use", "[s
   }
 
   REQUIRE(entries(daemon, "packed") > 2);
-  REQUIRE(entries(daemon, "packed") < kImages);
+  REQUIRE(entries(daemon, "packed") < kKeptImages);
   REQUIRE(hits(daemon, "packed") > 2);
-  REQUIRE(labelled(daemon, "millrace_cache_evictions_total", "packed") <= kImages);  // it does not come and go
+  REQUIRE(labelled(daemon, "millrace_cache_evictions_total", "packed") <= kKeptImages);  // it does not come and go
 }
 
 // The fake backend stands for one that takes no kept forms.
 TEST_CASE("a sample whose kept form is no use to its backend is read, and made", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   DaemonSpec spec = rig.spec();
   spec.fake = "depth=2";
   const Daemon daemon(spec);
-  const Pixels expected = truth(daemon, rig.paths, eval());
+  const TensorBytes expected = truth(daemon, rig.paths, eval());
   keep_tensors(daemon, rig);
   Session session = session_of(daemon, eval());
   BatchRequest request{.seed = 5, .backend = "fake"};
   for (const std::string& path : rig.paths) request.samples.push_back({.source = Path{path}});
   const double read = daemon.metric("millrace_encoded_bytes_total");
 
-  const Pixels pixels = pixels_of(need(session.wait(need(session.submit(std::move(request))))));
+  const TensorBytes pixels = bytes_of(need(session.wait(need(session.submit(std::move(request))))));
 
   REQUIRE((pixels == expected));
   REQUIRE(daemon.metric("millrace_encoded_bytes_total") > read);
@@ -292,7 +253,7 @@ TEST_CASE("a sample whose kept form is no use to its backend is read, and made",
 }
 
 TEST_CASE("a client that is killed while its images are packed takes nothing with it", "[system]") {
-  const Rig rig;
+  const ImageRig rig;
   const Daemon daemon(rig.spec());
   for (int i = 0; i < 5; ++i) {
     const double made = daemon.metric("millrace_samples_total");
@@ -315,13 +276,13 @@ TEST_CASE("a client that is killed while its images are packed takes nothing wit
 TEST_CASE("who may not read a file gets nothing of what is kept of it", "[system]") {
   if (!is_root()) return skip_loudly("who may not read a file gets nothing of it (needs root, to be several users)");
   constexpr uid_t kStranger = 64003;
-  Rig rig;
+  ImageRig rig;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(rig.folder.path()))
     if (entry.is_directory()) std::filesystem::permissions(entry.path(), std::filesystem::perms(0755));
   std::filesystem::permissions(rig.folder.path(), std::filesystem::perms(0755));
   std::filesystem::permissions(rig.paths[0], std::filesystem::perms(0600));
   std::filesystem::permissions(rig.paths[1], std::filesystem::perms(0644));
-  Rig::settle();
+  settle();
   DaemonSpec spec = rig.spec();
   spec.for_all_users = true;
   const Daemon daemon(spec);

@@ -22,11 +22,11 @@
 namespace millrace {
 namespace {
 
-constexpr int kImages = 40;
+constexpr int kIndexImages = 40;
 
-struct Rig {
-  explicit Rig(const std::string& base = "/tmp") : folder(base) {
-    write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
+struct IndexRig {
+  explicit IndexRig(const std::string& base = "/tmp") : folder(base) {
+    write_image_folder(folder.path(), {.images = kIndexImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
     // Files that changed in the last two seconds go by their contents, later by their identity: one more miss.
     std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
   }
@@ -61,7 +61,7 @@ std::vector<boost::property_tree::ptree> epochs_of(const boost::property_tree::p
   return epochs;
 }
 
-void build(const Daemon& daemon, const Rig& rig) {
+void build(const Daemon& daemon, const IndexRig& rig) {
   run_json(daemon, {"millrace", "index", "build", rig.folder.path()});
 }
 
@@ -89,16 +89,16 @@ std::vector<std::byte> lower_corners(const Daemon& daemon, const std::vector<std
   return {batch.tensor.data().begin(), batch.tensor.data().end()};
 }
 
-int hits_of_a_run(const Daemon& daemon, const Rig& rig) {
+int hits_of_a_run(const Daemon& daemon, const IndexRig& rig) {
   const auto run = run_json(daemon, {"millrace", "run", "--dataset", rig.folder.path(), "--size", "64"});
-  REQUIRE(run.get<int>("images") == kImages);
+  REQUIRE(run.get<int>("images") == kIndexImages);
   return epochs_of(run).front().get<int>("index_hits");
 }
 
 }  // namespace
 
 TEST_CASE("epochs behind the first are decoded by seek indexes, and statistics show it", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   const Daemon daemon(rig.spec());
 
   const auto run = run_json(
@@ -107,7 +107,7 @@ TEST_CASE("epochs behind the first are decoded by seek indexes, and statistics s
   const auto epochs = epochs_of(run);
   REQUIRE(epochs.size() == 3);
   const int indexed = epochs[0].get<int>("index_misses");
-  REQUIRE(indexed > kImages / 2);
+  REQUIRE(indexed > kIndexImages / 2);
   REQUIRE(epochs[0].get<int>("index_hits") == 0);
   for (const int epoch : {1, 2}) {
     REQUIRE(epochs[static_cast<std::size_t>(epoch)].get<int>("index_hits") == indexed);
@@ -119,7 +119,7 @@ TEST_CASE("epochs behind the first are decoded by seek indexes, and statistics s
 }
 
 TEST_CASE("seek indexes outlive a daemon that was killed", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   Daemon daemon(rig.spec());
   build(daemon, rig);
   const double indexed = daemon.metric("millrace_index_entries");
@@ -134,7 +134,7 @@ TEST_CASE("seek indexes outlive a daemon that was killed", "[system]") {
 }
 
 TEST_CASE("daemons of one user share the seek indexes in their state directory", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   const Daemon one(rig.spec());
   const Daemon other(rig.spec());
   build(one, rig);
@@ -146,7 +146,7 @@ TEST_CASE("daemons of one user share the seek indexes in their state directory",
 }
 
 TEST_CASE("seek indexes on disk that are damaged are made again, and the daemon works on", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   Daemon daemon(rig.spec());
   build(daemon, rig);
   REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_entries") > 0; }));
@@ -161,13 +161,13 @@ TEST_CASE("seek indexes on disk that are damaged are made again, and the daemon 
   const int hits = hits_of_a_run(daemon, rig);
 
   REQUIRE(hits == static_cast<int>(kept));
-  REQUIRE(hits < kImages / 2);
-  REQUIRE(hits_of_a_run(daemon, rig) > kImages / 2);
+  REQUIRE(hits < kIndexImages / 2);
+  REQUIRE(hits_of_a_run(daemon, rig) > kIndexImages / 2);
 }
 
 // What was mapped would end the daemon.
 TEST_CASE("the files of the store are cut while the daemon works, and it works on", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   Daemon daemon(rig.spec());
   build(daemon, rig);
   REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_pending") == 0; }));
@@ -178,11 +178,11 @@ TEST_CASE("the files of the store are cut while the daemon works, and it works o
     std::filesystem::resize_file(file, 0);
 
   REQUIRE(hits_of_a_run(daemon, rig) == 0);
-  REQUIRE(hits_of_a_run(daemon, rig) > kImages / 2);
+  REQUIRE(hits_of_a_run(daemon, rig) > kIndexImages / 2);
 }
 
 TEST_CASE("millrace index builds, verifies and counts", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   const Daemon daemon(rig.spec());
 
   const auto none = run_json(daemon, {"millrace", "index", "stat", rig.folder.path()});
@@ -191,8 +191,8 @@ TEST_CASE("millrace index builds, verifies and counts", "[system]") {
   const auto counted = run_json(daemon, {"millrace", "index", "stat", rig.folder.path()});
 
   const int indexed = none.get<int>("without_index");
-  REQUIRE(indexed > kImages / 2);
-  REQUIRE(built.get<int>("images") == kImages);
+  REQUIRE(indexed > kIndexImages / 2);
+  REQUIRE(built.get<int>("images") == kIndexImages);
   REQUIRE(verified.get<int>("with_index") == indexed);
   REQUIRE(verified.get<int>("without_index") == 0);
   REQUIRE(verified.get<int>("wrong") == 0);
@@ -201,11 +201,12 @@ TEST_CASE("millrace index builds, verifies and counts", "[system]") {
 }
 
 TEST_CASE("a file that changes gets another seek index", "[system]") {
-  const Rig rig;
+  const IndexRig rig;
   const Daemon daemon(rig.spec());
   build(daemon, rig);
   const TempFolder other;
-  write_image_folder(other.path(), {.images = kImages, .min_side = 250, .max_side = 400, .seed = 2, .only_jpeg = true});
+  write_image_folder(other.path(),
+                     {.images = kIndexImages, .min_side = 250, .max_side = 400, .seed = 2, .only_jpeg = true});
   for (const auto& entry : std::filesystem::recursive_directory_iterator(other.path())) {
     if (!entry.is_regular_file()) continue;
     const auto place = rig.folder.path() / std::filesystem::relative(entry.path(), other.path());
@@ -219,7 +220,7 @@ TEST_CASE("a file that changes gets another seek index", "[system]") {
 
 // The ctime stays as it is on tmpfs.
 TEST_CASE("a file that changes by a store through a mapping is never decoded by the old index", "[system]") {
-  const Rig rig("/dev/shm");
+  const IndexRig rig("/dev/shm");
   const Daemon daemon(rig.spec());
   build(daemon, rig);
   std::vector<std::string> paths;
@@ -232,7 +233,7 @@ TEST_CASE("a file that changes by a store through a mapping is never decoded by 
   const std::vector<std::byte> indexed = lower_corners(daemon, paths);
 
   REQUIRE(times_of(paths.front()) == before);
-  REQUIRE(daemon.metric("millrace_index_rejected_total") > kImages / 2);
+  REQUIRE(daemon.metric("millrace_index_rejected_total") > kIndexImages / 2);
   auto without_index = rig.spec();
   without_index.cache = "memory = 0\n";
   without_index.daemon.clear();

@@ -2,7 +2,6 @@
 // never for others.
 #include <signal.h>
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
@@ -15,22 +14,16 @@
 #include "tests/support/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/daemon.h"
+#include "tests/system/kept_images.h"
 #include "tests/system/need.h"
 
 namespace millrace {
 namespace {
 
-constexpr int kImages = 24;
-using Pixels = std::vector<std::byte>;
-
-// Until every file is older than what the daemon takes for settled.
-void settle() {
-  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
-}
-
-struct Rig {
-  Rig() {
-    paths = write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
+struct StoreRig {
+  StoreRig() {
+    paths =
+        write_image_folder(folder.path(), {.images = kKeptImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
     settle();
   }
 
@@ -55,51 +48,21 @@ struct Rig {
   std::vector<std::string> paths;
 };
 
-Session session_of(const Daemon& daemon, const Recipe& recipe, CacheUse cache = CacheUse::kTensors,
-                   bool at_once = false) {
-  return need(
-      daemon.connect().open_session({.batch = kImages, .recipe = recipe, .cache = cache, .cache_at_once = at_once}));
-}
-
-// The same boxes each time, for they are drawn from seed, epoch and position.
-Pixels touch(Session& session, const std::vector<std::string>& paths, bool inline_bytes = false) {
-  std::vector<std::string> bytes;
-  bytes.reserve(paths.size());
-  BatchRequest request{.seed = 5, .on_error = OnError::kZero};
-  for (const std::string& path : paths) {
-    if (!inline_bytes) {
-      request.samples.push_back({.source = Path{path}});
-      continue;
-    }
-    std::ifstream file(path, std::ios::binary);
-    bytes.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-    request.samples.push_back({.source = Encoded{std::as_bytes(std::span(bytes.back()))}});
-  }
-  const Batch batch = need(session.wait(need(session.submit(std::move(request)))));
-  return {batch.tensor.data().begin(), batch.tensor.data().end()};
-}
-
-// As nothing that is kept can say it.
-Pixels truth(const Daemon& daemon, const Rig& rig, const Recipe& recipe) {
-  Session session = session_of(daemon, recipe, CacheUse::kOff);
-  return touch(session, rig.paths);
-}
-
-double labelled(const Daemon& daemon, const std::string& name, const std::string& label) {
-  for (const Metric& metric : need(daemon.connect().statistics()).metrics) {
-    if (metric.name != name) continue;
-    const auto found = std::ranges::find(metric.values, label, &LabelledValue::label);
-    if (found != metric.values.end()) return found->value;
-  }
-  throw std::runtime_error("no figure " + name + " of " + label);
+// The same images, as bytes that the client sends.
+TensorBytes touch_as_bytes(Session& session, const std::vector<std::string>& paths) {
+  std::vector<std::vector<std::byte>> files;
+  for (const std::string& path : paths) files.push_back(read_file(path));
+  BatchRequest request = batch_to_touch();
+  for (const std::vector<std::byte>& file : files) request.samples.push_back({.source = Encoded{file}});
+  return bytes_of(need(session.wait(need(session.submit(std::move(request))))));
 }
 
 // Touches them until all that is made of them is on disk.
-void keep_on_disk(const Daemon& daemon, const Rig& rig, const Recipe& recipe, const std::string& kind) {
+void keep_on_disk(const Daemon& daemon, const StoreRig& rig, const Recipe& recipe, const std::string& kind) {
   Session session =
       session_of(daemon, recipe, kind == "packed" ? CacheUse::kPacked : CacheUse::kTensors, kind == "packed");
   for (int i = 0; i < 2; ++i) touch(session, rig.paths);
-  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", kind) == kImages; }));
+  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", kind) == kKeptImages; }));
 }
 
 void start_again(Daemon& daemon, int signal) {
@@ -110,7 +73,7 @@ void start_again(Daemon& daemon, int signal) {
 }
 
 // How often these bytes are in the store's data files.
-int occurrences(const Rig& rig, std::string_view what) {
+int occurrences(const StoreRig& rig, std::string_view what) {
   int count = 0;
   for (const auto& path : rig.files(".mrc")) {
     std::ifstream file(path, std::ios::binary);
@@ -127,9 +90,9 @@ TEST_CASE("a daemon that is killed has what it kept again at its next start, and
   const bool packed = GENERATE(true, false);
   const Recipe recipe = packed ? Recipe::train(64) : Recipe::evaluate(64, 48);
   const std::string kind = packed ? "packed" : "tensor";
-  const Rig rig;
+  const StoreRig rig;
   Daemon daemon(rig.spec());
-  const Pixels expected = truth(daemon, rig, recipe);
+  const TensorBytes expected = truth(daemon, rig.paths, recipe);
   keep_on_disk(daemon, rig, recipe, kind);
   REQUIRE(daemon.metric("millrace_cache_disk_hits_total") == 0);
 
@@ -138,8 +101,8 @@ TEST_CASE("a daemon that is killed has what it kept again at its next start, and
   Session session = session_of(daemon, recipe);
   for (int i = 1; i <= 2; ++i) {
     REQUIRE((touch(session, rig.paths) == expected));
-    REQUIRE(labelled(daemon, "millrace_cache_hits_total", kind) == i * kImages);
-    REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", kind) == kImages);  // the second time from memory
+    REQUIRE(labelled(daemon, "millrace_cache_hits_total", kind) == i * kKeptImages);
+    REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", kind) == kKeptImages);  // the second time from memory
   }
   REQUIRE(daemon.metric("millrace_first_touches_total") == 0);
   REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", "index") == 0);
@@ -148,7 +111,7 @@ TEST_CASE("a daemon that is killed has what it kept again at its next start, and
 
 TEST_CASE("the store on disk is its owner's alone", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const StoreRig rig;
   const Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig, Recipe::train(64), "packed");
 
@@ -162,19 +125,19 @@ TEST_CASE("the store on disk is its owner's alone", "[system]") {
 
 TEST_CASE("what is made of bytes that a client sends is not on disk", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const StoreRig rig;
   Daemon daemon(rig.spec());
   {
     Session session = session_of(daemon, Recipe::train(64), CacheUse::kPacked, true);
-    for (int i = 0; i < 3; ++i) touch(session, rig.paths, true);
+    for (int i = 0; i < 3; ++i) touch_as_bytes(session, rig.paths);
     Session tensors = session_of(daemon, Recipe::evaluate(64, 48));
-    for (int i = 0; i < 3; ++i) touch(tensors, rig.paths, true);
-    REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_entries", "packed") == kImages; }));
+    for (int i = 0; i < 3; ++i) touch_as_bytes(tensors, rig.paths);
+    REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_entries", "packed") == kKeptImages; }));
     touch(session, {rig.paths[0]});  // a file, beside them
     REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", "packed") == 1; }));
   }
-  REQUIRE(labelled(daemon, "millrace_cache_entries", "tensor") == kImages);
-  REQUIRE(labelled(daemon, "millrace_cache_entries", "index") > kImages / 2);
+  REQUIRE(labelled(daemon, "millrace_cache_entries", "tensor") == kKeptImages);
+  REQUIRE(labelled(daemon, "millrace_cache_entries", "index") > kKeptImages / 2);
 
   daemon.kill(SIGTERM);  // what waits is written
   REQUIRE(daemon.wait() == 0);
@@ -189,9 +152,9 @@ TEST_CASE("files of the store that are cut or changed while the daemon works cos
   if (skips_where_no_file_is_kept()) return;
   const bool cut = GENERATE(true, false);
   const Recipe recipe = Recipe::train(64);
-  const Rig rig;
+  const StoreRig rig;
   Daemon daemon(rig.spec());
-  const Pixels expected = truth(daemon, rig, recipe);
+  const TensorBytes expected = truth(daemon, rig.paths, recipe);
   keep_on_disk(daemon, rig, recipe, "packed");
   start_again(daemon, SIGKILL);
 
@@ -211,17 +174,17 @@ TEST_CASE("files of the store that are cut or changed while the daemon works cos
 
   const double first = daemon.metric("millrace_first_touches_total"),
                from_disk = labelled(daemon, "millrace_cache_disk_hits_total", "packed");
-  REQUIRE(from_disk < kImages);
+  REQUIRE(from_disk < kKeptImages);
   REQUIRE(first + labelled(daemon, "millrace_cache_hits_total", "index") > 0);
   REQUIRE(daemon.metric("millrace_bad_samples_total") == 0);
 }
 
 TEST_CASE("a state folder that is removed under the daemon is told of once, and images are made on", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const StoreRig rig;
   const Daemon daemon(rig.spec());
   const Recipe recipe = Recipe::train(64);
-  const Pixels expected = truth(daemon, rig, recipe);
+  const TensorBytes expected = truth(daemon, rig.paths, recipe);
   keep_on_disk(daemon, rig, recipe, "packed");
   std::filesystem::remove_all(rig.state.path());
   const auto told = [&] {
@@ -241,11 +204,11 @@ TEST_CASE("a state folder that is removed under the daemon is told of once, and 
 }
 
 TEST_CASE("with cache.disk = 0 nothing is on disk", "[system]") {
-  const Rig rig;
+  const StoreRig rig;
   Daemon daemon(rig.spec("disk = 0\n"));
   Session session = session_of(daemon, Recipe::train(64), CacheUse::kPacked, true);
   for (int i = 0; i < 2; ++i) touch(session, rig.paths);
-  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_entries", "packed") == kImages; }));
+  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_entries", "packed") == kKeptImages; }));
 
   daemon.kill(SIGTERM);
   REQUIRE(daemon.wait());
@@ -256,7 +219,7 @@ TEST_CASE("with cache.disk = 0 nothing is on disk", "[system]") {
 TEST_CASE("of files that have changed since nothing comes from disk", "[system]") {
   if (skips_where_no_file_is_kept()) return;
   const Recipe recipe = Recipe::train(64);
-  const Rig rig;
+  const StoreRig rig;
   Daemon daemon(rig.spec());
   keep_on_disk(daemon, rig, recipe, "packed");
   daemon.kill(SIGKILL);
@@ -267,25 +230,25 @@ TEST_CASE("of files that have changed since nothing comes from disk", "[system]"
   settle();
 
   daemon.start();
-  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", "packed") == kImages; }));
-  const Pixels expected = truth(daemon, rig, recipe);
+  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", "packed") == kKeptImages; }));
+  const TensorBytes expected = truth(daemon, rig.paths, recipe);
   Session session = session_of(daemon, recipe);
 
   REQUIRE((touch(session, rig.paths) == expected));
-  REQUIRE(labelled(daemon, "millrace_cache_hits_total", "packed") == kImages - 2);
+  REQUIRE(labelled(daemon, "millrace_cache_hits_total", "packed") == kKeptImages - 2);
 }
 
 TEST_CASE("what memory has no room for is packed for the disk alone", "[system]") {
   if (skips_where_no_file_is_kept()) return;
-  const Rig rig;
+  const StoreRig rig;
   const Daemon daemon(rig.spec("memory = \"256 KiB\"\ndisk = \"1 GiB\"\n"));
   const Recipe recipe = Recipe::train(64);
   keep_on_disk(daemon, rig, recipe, "packed");
-  REQUIRE(labelled(daemon, "millrace_cache_entries", "packed") < kImages);
+  REQUIRE(labelled(daemon, "millrace_cache_entries", "packed") < kKeptImages);
 
   Session session = session_of(daemon, recipe, CacheUse::kPacked);
-  REQUIRE((touch(session, rig.paths) == truth(daemon, rig, recipe)));
-  REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", "packed") >= kImages / 2);
+  REQUIRE((touch(session, rig.paths) == truth(daemon, rig.paths, recipe)));
+  REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", "packed") >= kKeptImages / 2);
 }
 
 }  // namespace millrace

@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kImages = 12;
+constexpr std::uint32_t kListedImages = 12;
 
 struct ListsMill {
   ListsMill() : daemon({.roots = {folder.path()}}), client(daemon.connect()), session(open()) {}
@@ -31,7 +31,7 @@ struct ListsMill {
 
   TempFolder folder;
   std::string pictures = folder / "pictures";
-  std::vector<std::string> paths = write_image_folder(pictures, {.images = kImages, .classes = 2});
+  std::vector<std::string> paths = write_image_folder(pictures, {.images = kListedImages, .classes = 2});
   Daemon daemon;
   Client client;
   Session session;
@@ -47,8 +47,8 @@ TEST_CASE("a list of files gives the pixels that the folder gives, with its own 
       need(mill.session.open_files(turned, {.progress = [&](std::uint64_t files) { progress = files; }}));
   const Dataset folder = need(mill.session.open_dataset(mill.pictures));
 
-  REQUIRE(list.samples() == kImages);
-  CHECK(progress == kImages);
+  REQUIRE(list.samples() == kListedImages);
+  CHECK(progress == kListedImages);
   CHECK(list.classes().empty());
   const std::vector<std::uint64_t> asked{3, 0, 3};
   CHECK(need(list.files_of(asked)) == std::vector<std::string>{turned[3].path, turned[0].path, turned[3].path});
@@ -56,13 +56,13 @@ TEST_CASE("a list of files gives the pixels that the folder gives, with its own 
   const Recipe plain = Recipe::evaluate(60, 56);
   Epoch of_list = mill.session.epoch(list, {.recipe = plain}),
         of_folder = mill.session.epoch(folder, {.recipe = plain});
-  std::vector<std::string> seen(kImages), expected(kImages);
+  std::vector<std::string> seen(kListedImages), expected(kListedImages);
   for (const Batch& batch : of_list) {
     for (std::size_t i = 0; i < batch.tensor.samples(); ++i) {
       const SampleInfo info = batch.tensor.sample(i);
-      CHECK(info.label == static_cast<std::int64_t>(kImages - 1 - info.id + 100));
+      CHECK(info.label == static_cast<std::int64_t>(kListedImages - 1 - info.id + 100));
       const auto pixels = batch.tensor.pixels(i);
-      seen[kImages - 1 - info.id].assign(reinterpret_cast<const char*>(pixels.data()), pixels.size());
+      seen[kListedImages - 1 - info.id].assign(reinterpret_cast<const char*>(pixels.data()), pixels.size());
     }
   }
   need(of_list.result());
@@ -80,7 +80,7 @@ TEST_CASE("a list that comes in several parts is one dataset, and resumes by pos
   ListsMill mill;
   std::vector<ListedFile> many;
   while (many.size() < 60'000)
-    many.push_back({mill.paths[many.size() % kImages], static_cast<std::int64_t>(many.size())});
+    many.push_back({mill.paths[many.size() % kListedImages], static_cast<std::int64_t>(many.size())});
 
   const Dataset list = need(mill.session.open_files(many));
   Epoch whole = mill.session.epoch(list, {.seed = 4, .shuffle = true, .batches = 6});
@@ -168,7 +168,7 @@ TEST_CASE("an order of large batches comes in several messages", "[system]") {
   std::vector<GivenBatch> order(20);
   for (GivenBatch& batch : order) {
     for (std::uint64_t i = 0; i < kSize; ++i) {
-      batch.samples.push_back(i % kImages);
+      batch.samples.push_back(i % kListedImages);
       batch.draws.push_back(~i);
     }
   }
@@ -184,7 +184,7 @@ TEST_CASE("an order of thousands of batches comes whole, one that is wrong ends 
   ListsMill mill;
   const Dataset list = need(mill.session.open_files(mill.files()));
   std::vector<GivenBatch> many;
-  for (std::uint64_t i = 0; i < 300; ++i) many.push_back({{i % kImages, (7 * i) % kImages}});
+  for (std::uint64_t i = 0; i < 300; ++i) many.push_back({{i % kListedImages, (7 * i) % kListedImages}});
 
   Epoch whole = mill.session.epoch(list, {.order = ListsMill::order_of(many)});
   std::uint64_t count = 0;

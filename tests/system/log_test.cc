@@ -15,7 +15,7 @@
 namespace millrace {
 namespace {
 
-Result<Session> open(const Daemon& daemon, const std::string& name = "") {
+Result<Session> open_named(const Daemon& daemon, const std::string& name = "") {
   return daemon.connect().open_session({.name = name, .slots = 2, .slot_bytes = 1_MiB});
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("the log says of what is kept what the settings let be kept", "[system
 
 TEST_CASE("a session that is there when the daemon stops has its line, too", "[system]") {
   const Daemon daemon({});
-  const Session session = need(open(daemon, "train"));
+  const Session session = need(open_named(daemon, "train"));
 
   daemon.kill(SIGTERM);
 
@@ -104,9 +104,9 @@ TEST_CASE("the log warns of a session whose client was killed", "[system]") {
 
 TEST_CASE("the log warns of a session that is refused, with the budget", "[system]") {
   const Daemon daemon({.limits = "sessions = 1\n"});
-  const Session first = need(open(daemon));
+  const Session first = need(open_named(daemon));
 
-  REQUIRE_FALSE(open(daemon, "second"));
+  REQUIRE_FALSE(open_named(daemon, "second"));
 
   REQUIRE_THAT(line_with(daemon, {"warning no session for " + kMe + " (\"second\")"}),
                Catch::Contains("limits.sessions"));
@@ -155,7 +155,7 @@ TEST_CASE("debug shows the settings in force, info does not", "[system]") {
 TEST_CASE("a user who opens sessions without end does not fill the log", "[system]") {
   const Daemon daemon({});
 
-  for (int i = 0; i < 70; ++i) static_cast<void>(need(open(daemon)));
+  for (int i = 0; i < 70; ++i) static_cast<void>(need(open_named(daemon)));
 
   REQUIRE_FALSE(line_with(daemon, {"(further lines about this user are left out for now)"}).empty());
 }

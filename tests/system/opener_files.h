@@ -2,36 +2,24 @@
 #pragma once
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
+#include "tests/system/users.h"
 
 namespace millrace {
 
-constexpr uid_t kService = 64'001, kAlice = 64'003, kBob = 64'004;
-constexpr gid_t kTeam = 64'050;
+inline constexpr gid_t kTeam = 64'050;
 
 inline bool skipped_without_openers() {
   if (is_root()) return false;
   skip_loudly("an opener (needs root, to be several users)");
   return true;
-}
-
-inline std::vector<std::byte> some_picture(std::uint32_t seed) {
-  return make_jpeg({.pixels = make_pixels(60, 50, 3, seed)});
-}
-
-inline void give_to(const std::string& path, uid_t user, gid_t group, mode_t mode) {
-  if (chown(path.c_str(), user, group) != 0 || chmod(path.c_str(), mode) != 0)
-    throw std::runtime_error("cannot change " + path);
 }
 
 // A picture of that owner, group and mode.
@@ -52,15 +40,6 @@ struct OpenFolder {
 // A service of a user who may read none of the files that only their group may.
 inline DaemonSpec service_with_opener(std::vector<std::string> roots) {
   return {.roots = std::move(roots), .user = kService, .for_all_users = true, .opener = OpenerBeside::kYes};
-}
-
-// What each of `paths` comes to for a client of `user`, without its number.
-inline std::vector<std::string> verdicts(const Daemon& daemon, const std::vector<std::string>& paths,
-                                         std::optional<uid_t> user) {
-  std::vector<std::string> verdicts;
-  std::istringstream lines(daemon.run_client("read", paths, user));
-  for (std::string line; std::getline(lines, line);) verdicts.push_back(line.substr(line.find(' ') + 1));
-  return verdicts;
 }
 
 inline auto is_denied() {

@@ -14,6 +14,7 @@
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
 #include "tests/support/under_sanitizer.h"
+#include "tests/system/command.h"
 #include "tests/system/opener_files.h"
 
 namespace millrace {
@@ -331,26 +332,14 @@ TEST_CASE("a root that is missing is named, and served once it is there", "[syst
   REQUIRE(verdicts(daemon, {file}, kAlice)[0] == "ok");
 }
 
-struct Ran {
-  int status = -1;
-  std::string output, errors;
-};
-
-Ran run(std::vector<std::string> argv) {
-  const Process process = Process::spawn({.argv = std::move(argv)});
-  const auto status = process.wait();
-  REQUIRE(status);
-  return {*status, process.output(), process.errors()};
-}
-
 TEST_CASE("the opener says how it is started when it is started in another way", "[system]") {
   const OpenFolder folder;
   const std::string settings = folder / "millrace.toml", program = bin_folder() + "/millrace-opener";
   write_file(settings, std::string("[files]\nroots = [\"/data\"]\n[cpu]\nlanes = 1\n"));
 
-  const Ran help = run({program, "--help"}), nothing = run({program}),
-            unpaired = run({program, "--config", settings, "--socket", folder / "s"});
-  const Ran started = run({program, "--config", settings});
+  const Ran help = run_program({program, "--help"}), nothing = run_program({program}),
+            unpaired = run_program({program, "--config", settings, "--socket", folder / "s"});
+  const Ran started = run_program({program, "--config", settings});
 
   REQUIRE(help.status == 0);
   REQUIRE_THAT(help.output, Catch::Contains("CAP_SETUID") && Catch::Contains("setpriv"));

@@ -20,8 +20,10 @@ std::size_t lines_with(const std::string& text, const std::string& part) {
   return lines;
 }
 
-struct Pictures {
-  explicit Pictures(std::uint32_t images = 8) { write_image_folder(folder.path(), {.images = images, .classes = 0}); }
+struct PicturesToRun {
+  explicit PicturesToRun(std::uint32_t images = 8) {
+    write_image_folder(folder.path(), {.images = images, .classes = 0});
+  }
   void add_bad(int count) {
     for (int i = 0; i < count; ++i)
       write_file(folder / "bad_" + std::to_string(100 + i) + ".jpg", std::string("no picture"));
@@ -37,12 +39,12 @@ struct Pictures {
 
 TEST_CASE("nothing came out: status 1 and one line that says so", "[system]") {
   const TempFolder empty;
-  Pictures bad(0);
+  PicturesToRun bad(0);
   bad.add_bad(3);
 
   const Ran none = run({"millrace", "run", "--private", "--dataset", empty.path()});
   const Ran all_bad = bad.run({"--on-error", "skip"});
-  const Ran dropped = Pictures(2).run({"--drop-last"});
+  const Ran dropped = PicturesToRun(2).run({"--drop-last"});
   const Ran preview = run({"millrace", "preview", bad.folder.path(), "--private", "-o", empty / "sheet.png"});
   const Ran index = run({"millrace", "index", "build", bad.folder.path(), "--private"});
 
@@ -58,7 +60,7 @@ TEST_CASE("nothing came out: status 1 and one line that says so", "[system]") {
 }
 
 TEST_CASE("bad samples of one reason are shown twenty times and then counted", "[system]") {
-  Pictures pictures(80);
+  PicturesToRun pictures(80);
   pictures.add_bad(60);
 
   const Ran ran = pictures.run({"--on-error", "zero"});
@@ -71,7 +73,7 @@ TEST_CASE("bad samples of one reason are shown twenty times and then counted", "
 }
 
 TEST_CASE("files that begin with other bytes are bad for the same reason", "[system]") {
-  const Pictures pictures(80);
+  const PicturesToRun pictures(80);
   for (int i = 0; i < 30; ++i)
     write_file(pictures.folder / "bad_" + std::to_string(100 + i) + ".jpg",
                std::string{static_cast<char>(0xA0 + i), static_cast<char>(0x6A + i)});
@@ -84,7 +86,7 @@ TEST_CASE("files that begin with other bytes are bad for the same reason", "[sys
 }
 
 TEST_CASE("--limit with --position: the next run goes on behind it, and the last says that all is done", "[system]") {
-  const Pictures pictures(12);
+  const PicturesToRun pictures(12);
   const TempFolder elsewhere;
   const std::string position = elsewhere / "position";
   const auto images = [&](const std::string& limit) {
@@ -103,7 +105,7 @@ TEST_CASE("--limit with --position: the next run goes on behind it, and the last
 }
 
 TEST_CASE("a limited run leaves the epochs behind its own to the next", "[system]") {
-  const Pictures pictures(12);
+  const PicturesToRun pictures(12);
   const TempFolder elsewhere;
   const std::vector<std::string> words{"--epochs", "2", "--limit", "8", "--position", elsewhere / "position", "--json"};
   std::vector<int> images;
@@ -114,7 +116,7 @@ TEST_CASE("a limited run leaves the epochs behind its own to the next", "[system
 }
 
 TEST_CASE("a run that a batch ended goes on behind the last good one", "[system]") {
-  const Pictures pictures(14);
+  const PicturesToRun pictures(14);
   write_file(pictures.folder / "zz.jpg", std::string("no picture"));  // of the fourth batch of four
   const TempFolder elsewhere;
   const std::string position = elsewhere / "position";
@@ -130,7 +132,7 @@ TEST_CASE("a run that a batch ended goes on behind the last good one", "[system]
 }
 
 TEST_CASE("a run whose daemon was killed goes on where it was: what is left, and no more", "[system]") {
-  const Pictures pictures(60);
+  const PicturesToRun pictures(60);
   const TempFolder elsewhere;
   Daemon daemon({.roots = {pictures.folder.path()}, .fake = "delay_us=50000"});
   const std::vector<std::string> words{"run",
@@ -171,7 +173,7 @@ TEST_CASE("a run whose daemon was killed goes on where it was: what is left, and
 }
 
 TEST_CASE("a file in a folder's place is named as such: status 1, not 3", "[system]") {
-  const Pictures pictures;
+  const PicturesToRun pictures;
   const std::string file = pictures.folder / "0.jpg";
   write_file(file, std::string("a file"));
   for (const std::vector<std::string>& command :
@@ -187,7 +189,7 @@ TEST_CASE("a file in a folder's place is named as such: status 1, not 3", "[syst
 }
 
 TEST_CASE("preview takes a single image", "[system]") {
-  const Pictures pictures(1);
+  const PicturesToRun pictures(1);
   const auto first = *std::filesystem::directory_iterator(pictures.folder.path());
 
   const Ran ran = run({"millrace", "preview", "--private", first.path(), "-o", pictures.folder / "sheet.png"});
@@ -198,7 +200,7 @@ TEST_CASE("preview takes a single image", "[system]") {
 }
 
 TEST_CASE("a run says beforehand what memory it takes", "[system]") {
-  const Ran ran = Pictures().run({"--slots", "2", "--slot-bytes", "1000000"});
+  const Ran ran = PicturesToRun().run({"--slots", "2", "--slot-bytes", "1000000"});
 
   REQUIRE(ran.status == 0);
   REQUIRE_THAT(ran.errors,
@@ -233,7 +235,7 @@ TEST_CASE("output that cannot be written is no success", "[system]") {
 }
 
 TEST_CASE("a position file that cannot be one is named with its path", "[system]") {
-  const Pictures pictures;
+  const PicturesToRun pictures;
   const TempFolder elsewhere;
 
   const Ran folder = pictures.run({"--position", elsewhere.path()});

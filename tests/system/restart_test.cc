@@ -12,11 +12,10 @@
 namespace millrace {
 namespace {
 
-using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-struct Mill {
-  explicit Mill(const std::string& fake = {}, const std::string& settings = {})
+struct RestartMill {
+  explicit RestartMill(const std::string& fake = {}, const std::string& settings = {})
       : paths(write_image_folder(pictures, {.images = 40, .classes = 4})),
         daemon({.roots = {folder.path()}, .fake = fake, .daemon = settings}) {}
 
@@ -28,7 +27,7 @@ struct Mill {
 
 // A client that waits for a batch which cannot come, because it holds the only slot.
 struct Waiting {
-  explicit Waiting(const Mill& mill)
+  explicit Waiting(const RestartMill& mill)
       : session(need(mill.daemon.connect().open_session({.slots = 1, .batch = 4, .recipe = Recipe::train(32)}))),
         dataset(need(session.open_dataset(mill.pictures))),
         epoch(session.epoch(dataset, {.seed = 1, .shuffle = true})),
@@ -48,16 +47,16 @@ struct Ended {
 
 std::future<Ended> wait_for_next(Epoch& epoch) {
   return std::async(std::launch::async, [&epoch] {
-    const auto batch = epoch.next(60s);
+    const auto batch = epoch.next(std::chrono::seconds(60));
     return batch ? Ended{Code{}, "a batch"} : Ended{batch.error().code, batch.error().message};
   });
 }
 
 TEST_CASE("when the daemon is killed a waiting client is told at once, and so is every later call", "[system]") {
-  const Mill mill;
+  const RestartMill mill;
   Waiting waiting(mill);
   std::future<Ended> ended = wait_for_next(waiting.epoch);
-  REQUIRE(ended.wait_for(100ms) == std::future_status::timeout);
+  REQUIRE(ended.wait_for(std::chrono::milliseconds(100)) == std::future_status::timeout);
 
   mill.daemon.kill(SIGKILL);
   const Ended end = ended.get();
@@ -72,7 +71,7 @@ TEST_CASE("when the daemon is killed a waiting client is told at once, and so is
 }
 
 TEST_CASE("a killed daemon leaves nothing in /dev/shm, and views of its clients stay readable", "[system]") {
-  const Mill mill;
+  const RestartMill mill;
   const Process client = mill.daemon.client("hold", {mill.pictures, "3"});
   REQUIRE(client.wait_for("holding 3"));
 
@@ -86,7 +85,7 @@ TEST_CASE("a killed daemon leaves nothing in /dev/shm, and views of its clients 
 
 TEST_CASE("an epoch goes on by its token in another process after the daemon was killed and started again",
           "[system]") {
-  Mill mill;
+  RestartMill mill;
   const std::string position = mill.folder / "position";
   const std::string whole = mill.daemon.run_client("epoch", {mill.pictures});
 
@@ -102,7 +101,7 @@ TEST_CASE("an epoch goes on by its token in another process after the daemon was
 }
 
 TEST_CASE("a killed client's epoch goes on by its token in another process", "[system]") {
-  const Mill mill;
+  const RestartMill mill;
   const std::string position = mill.folder / "position";
   const std::string whole = mill.daemon.run_client("epoch", {mill.pictures});
 
@@ -117,7 +116,7 @@ TEST_CASE("a killed client's epoch goes on by its token in another process", "[s
 }
 
 TEST_CASE("a second daemon on the same sockets refuses to start and the first goes on", "[system]") {
-  const Mill mill;
+  const RestartMill mill;
   Client client = mill.daemon.connect();
 
   const Process second = Process::spawn({.argv = {bin_folder() + "/millraced", "--config", mill.daemon.settings()}});
@@ -144,7 +143,7 @@ TEST_CASE("a daemon does not take the place of a file that is no socket", "[syst
 }
 
 TEST_CASE("SIGTERM: the batch under way is delivered, then the daemon ends with 0", "[system]") {
-  const Mill mill("delay_us=400000");
+  const RestartMill mill("delay_us=400000");
   Session session = need(mill.daemon.connect().open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
   const Ticket ticket = need(session.submit({.samples = {{.source = Path{mill.paths[0]}}}, .backend = "fake"}));
   Client client = mill.daemon.connect();
@@ -155,12 +154,12 @@ TEST_CASE("SIGTERM: the batch under way is delivered, then the daemon ends with 
   const Batch batch = need(session.wait(ticket));
   REQUIRE_FALSE(batch.failure);
   REQUIRE(batch.tensor.samples() == 1);
-  REQUIRE(mill.daemon.wait(20s) == 0);
+  REQUIRE(mill.daemon.wait(std::chrono::seconds(20)) == 0);
   REQUIRE_FALSE(std::filesystem::exists(mill.daemon.socket()));
 }
 
 TEST_CASE("a daemon that drains opens no session and takes no batch", "[system]") {
-  const Mill mill("delay_us=1500000");
+  const RestartMill mill("delay_us=1500000");
   Client client = mill.daemon.connect();
   Session session = need(client.open_session({.slots = 2, .batch = 1, .recipe = Recipe::train(32)}));
   const Ticket running = need(session.submit({.samples = {{.source = Path{mill.paths[0]}}}, .backend = "fake"}));
@@ -179,11 +178,11 @@ TEST_CASE("a daemon that drains opens no session and takes no batch", "[system]"
     REQUIRE(batch.failure->code == Code::kUnavailable);
   }
   REQUIRE_FALSE(need(session.wait(running)).failure);
-  REQUIRE(mill.daemon.wait(20s) == 0);
+  REQUIRE(mill.daemon.wait(std::chrono::seconds(20)) == 0);
 }
 
 TEST_CASE("a second SIGTERM ends the daemon at once", "[system]") {
-  const Mill mill("delay_us=60000000", "drain_seconds = 3600\n");
+  const RestartMill mill("delay_us=60000000", "drain_seconds = 3600\n");
   Client client = mill.daemon.connect();
   Session session = need(client.open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
   need(session.submit({.samples = {{.source = Path{mill.paths[0]}}}, .backend = "fake"}));
@@ -194,13 +193,13 @@ TEST_CASE("a second SIGTERM ends the daemon at once", "[system]") {
   mill.daemon.kill(SIGTERM);
 
   REQUIRE(mill.daemon.wait());  // by one alone it would end when the backend is done, or after an hour
-  const auto batch = session.next(10s);
+  const auto batch = session.next(std::chrono::seconds(10));
   REQUIRE_FALSE(batch);
   REQUIRE(batch.error().code == Code::kUnavailable);
 }
 
 TEST_CASE("draining ends after daemon.drain_seconds", "[system]") {
-  const Mill mill("delay_us=60000000", "drain_seconds = 1\n");
+  const RestartMill mill("delay_us=60000000", "drain_seconds = 1\n");
   Client client = mill.daemon.connect();
   Session session = need(client.open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
   need(session.submit({.samples = {{.source = Path{mill.paths[0]}}}, .backend = "fake"}));
@@ -210,21 +209,21 @@ TEST_CASE("draining ends after daemon.drain_seconds", "[system]") {
   mill.daemon.kill(SIGTERM);
 
   REQUIRE(mill.daemon.wait() == 0);  // which is sooner than the backend is done
-  REQUIRE(Clock::now() - begin >= 1s);
+  REQUIRE(Clock::now() - begin >= std::chrono::seconds(1));
 }
 
 TEST_CASE("an idle daemon ends with 0, and views of its clients stay readable", "[system]") {
-  const Mill mill;
+  const RestartMill mill;
   const Process client = mill.daemon.client("hold", {mill.pictures, "2"});
   REQUIRE(client.wait_for("holding 2"));
   mill.daemon.run_client("epoch", {mill.pictures});
 
   mill.daemon.kill(SIGTERM);
 
-  REQUIRE(mill.daemon.wait(10s) == 0);
+  REQUIRE(mill.daemon.wait(std::chrono::seconds(10)) == 0);
   client.say("check");
   client.wait_for("same");
-  CAPTURE(client.output(), client.errors(), client.wait(0ms).value_or(-1));
+  CAPTURE(client.output(), client.errors(), client.wait(std::chrono::milliseconds(0)).value_or(-1));
   REQUIRE(client.output().ends_with("same\n"));
 }
 

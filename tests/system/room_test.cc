@@ -9,7 +9,7 @@
 namespace millrace {
 namespace {
 
-Result<Session> open(const Daemon& daemon, std::uint32_t slots, Bytes slot_bytes) {
+Result<Session> open_of_size(const Daemon& daemon, std::uint32_t slots, Bytes slot_bytes) {
   return daemon.connect().open_session({.slots = slots, .slot_bytes = slot_bytes});
 }
 
@@ -20,36 +20,36 @@ void require_exhausted(const Error& error, const std::string& budget) {
 
 TEST_CASE("a session over the budget of shared memory is refused, and fits once another has gone", "[system]") {
   const Daemon daemon({.memory = "segments = \"8 MiB\"\n"});
-  auto first = open(daemon, 4, 1_MiB);
+  auto first = open_of_size(daemon, 4, 1_MiB);
   REQUIRE(first);
 
-  const auto second = open(daemon, 4, 1_MiB);
+  const auto second = open_of_size(daemon, 4, 1_MiB);
 
   REQUIRE_FALSE(second);
   require_exhausted(second.error(), "memory.segments");
   first = Error{Code::kCancelled, "closed"};
-  REQUIRE(open(daemon, 4, 1_MiB));
+  REQUIRE(open_of_size(daemon, 4, 1_MiB));
 }
 
 TEST_CASE("a session that asks for more slots than any may have is refused, naming the limit", "[system]") {
   const Daemon daemon({.limits = "slots = 4\n"});
 
-  const auto session = open(daemon, 5, 64_KiB);
+  const auto session = open_of_size(daemon, 5, 64_KiB);
 
   REQUIRE_FALSE(session);
   require_exhausted(session.error(), "limits.slots");
-  REQUIRE(open(daemon, 4, 64_KiB));
+  REQUIRE(open_of_size(daemon, 4, 64_KiB));
 }
 
 TEST_CASE("one session more than the daemon's or its user's limit is refused", "[system]") {
   for (const std::string limit : {"sessions", "sessions_per_user"}) {
     const Daemon daemon({.limits = limit + " = 2\n"});
-    const auto first = open(daemon, 1, 64_KiB);
-    const auto second = open(daemon, 1, 64_KiB);
+    const auto first = open_of_size(daemon, 1, 64_KiB);
+    const auto second = open_of_size(daemon, 1, 64_KiB);
     REQUIRE(first);
     REQUIRE(second);
 
-    const auto third = open(daemon, 1, 64_KiB);
+    const auto third = open_of_size(daemon, 1, 64_KiB);
 
     REQUIRE_FALSE(third);
     require_exhausted(third.error(), "limits." + limit);
@@ -92,7 +92,7 @@ TEST_CASE("one dataset more than a session may open is refused", "[system]") {
   TempFolder folder;
   write_image_folder(folder.path(), {.images = 1, .classes = 0});
   const Daemon daemon({.roots = {folder.path()}, .limits = "datasets = 1\n"});
-  Session session = need(open(daemon, 1, 64_KiB));
+  Session session = need(open_of_size(daemon, 1, 64_KiB));
   const Dataset first = need(session.open_dataset(folder.path()));
 
   const auto second = session.open_dataset(folder.path());
@@ -109,7 +109,7 @@ TEST_CASE("a /dev/shm that is too small is an error at session open that says so
   // The budget alone would allow it.
   const Daemon daemon({.roots = {folder.path()}, .memory = "segments = \"1 GiB\"\n", .shm_size = "8m"});
 
-  const auto large = open(daemon, 4, 16_MiB);
+  const auto large = open_of_size(daemon, 4, 16_MiB);
 
   REQUIRE_FALSE(large);
   REQUIRE(large.error().code == Code::kExhausted);

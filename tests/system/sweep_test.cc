@@ -44,7 +44,7 @@ std::string boxes(const TensorView& tensor) {
 }
 
 // Every batch of the job's epochs: ids, labels, a digest of the pixels, boxes and flips.
-std::vector<std::string> run(const Daemon& daemon, const std::string& pictures, const Job& job) {
+std::vector<std::string> run_job(const Daemon& daemon, const std::string& pictures, const Job& job) {
   Client client = daemon.connect();
   Session session = need(client.open_session({.slots = 3, .batch = 16, .recipe = job.recipe}));
   const Dataset dataset = need(session.open_dataset(pictures));
@@ -62,12 +62,12 @@ void compare(const std::string& pictures, const std::string& root) {
   std::vector<std::vector<std::string>> alone;
   for (std::uint64_t number = 0; number < kJobs; ++number) {
     const Daemon daemon({.roots = {root}, .cache = "index_memory = 0\n"});
-    alone.push_back(run(daemon, pictures, job(number)));
+    alone.push_back(run_job(daemon, pictures, job(number)));
   }
   const Daemon daemon({.roots = {root}});
   std::vector<std::future<std::vector<std::string>>> sweep;
   for (std::uint64_t number = 0; number < kJobs; ++number)
-    sweep.push_back(std::async(std::launch::async, [&, number] { return run(daemon, pictures, job(number)); }));
+    sweep.push_back(std::async(std::launch::async, [&, number] { return run_job(daemon, pictures, job(number)); }));
 
   for (std::uint64_t number = 0; number < kJobs; ++number) {
     CAPTURE(number);
