@@ -103,7 +103,8 @@ TEST_CASE("a damaged JPEG has libjpeg-turbo's pixels or error", "[backend]") {
     CAPTURE(image);
     taken += check_all(jpeg, size, image % 2 ? whole(size) : random_box(random, size));
   }
-  REQUIRE(taken > 400);  // many flips are another picture without being an error
+  // Many flips are another picture without being an error. How many decoders there are depends on the processor.
+  REQUIRE(taken > rounds(600) * static_cast<int>(decoders().size()) / 4);
 }
 
 TEST_CASE("large damaged JPEG files have libjpeg-turbo's outcome with two streams", "[backend]") {
