@@ -215,7 +215,11 @@ bool Reading::has_to_wait(const Batch& batch) const {
   const UserId user = batch.owner().user;
   const std::uint32_t most = most_slow(), stuck = stuck_of(user);
   const bool stand_ins_work = stuck_ >= kMostStandIns;
-  if (stuck >= (stand_ins_work ? 1 : most) && reads_slowly(batch)) return true;
+  const auto may_hang = [&](const TaskOut& out) {
+    const Batch& its = *out.batch.batch();
+    return its.owner().user == user && (out.stuck || reads_slowly(its));
+  };
+  if (stuck > 0 && reads_slowly(batch) && tasks_.count_if(may_hang) >= (stand_ins_work ? 1 : most)) return true;
   const std::uint32_t without_stand_in = stand_ins_work ? stuck_ - static_cast<std::uint32_t>(kMostStandIns) : 0;
   if (without_stand_in > 0 && tasks_of(user) == 0) return false;
   const auto slow = [](const TaskOut& out) { return out.slow && !out.stuck; };

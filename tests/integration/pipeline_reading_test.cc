@@ -27,8 +27,7 @@ class HoldingFetcher final : public FetcherInFront {
     MutexLock lock(mutex_);
     const std::uint32_t user = task.caller->uid;
     given_[user] += task.items.size();
-    if (hanging_.count(user) > 0)
-      task.watch->since = (std::chrono::steady_clock::now() - 2 * kStuck).time_since_epoch().count();
+    if (hanging_.count(user) > 0) look_stuck(task);
     held_.push_back(std::move(task));
     return true;
   }
@@ -39,6 +38,15 @@ class HoldingFetcher final : public FetcherInFront {
   void hang(UserId user) MILLRACE_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     hanging_.insert(raw(user));
+  }
+  // The first `tasks` that it keeps of him.
+  void stick(UserId user, std::uint32_t tasks) MILLRACE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    for (auto task = held_.begin(); task != held_.end() && tasks > 0; ++task) {
+      if (task->caller->uid != raw(user)) continue;
+      look_stuck(*task);
+      --tasks;
+    }
   }
   int looks() const { return looks_.load(); }
   std::int64_t held(UserId user) MILLRACE_EXCLUDES(mutex_) {  // tasks
@@ -73,6 +81,10 @@ class HoldingFetcher final : public FetcherInFront {
   }
 
  private:
+  static void look_stuck(const FetchTask& task) {
+    task.watch->since = (std::chrono::steady_clock::now() - 2 * kStuck).time_since_epoch().count();
+  }
+
   Mutex mutex_;
   std::deque<FetchTask> held_ MILLRACE_GUARDED_BY(mutex_);
   std::set<std::uint32_t> hanging_ MILLRACE_GUARDED_BY(mutex_);
@@ -153,6 +165,19 @@ TEST_CASE("two users whose reads all hang keep no third one waiting", "[pipeline
   CHECK(readers.fetcher->given(third) == kMuch);
   CHECK(readers.fetcher->held(first) == 8);
   CHECK(readers.fetcher->held(second) == 4);
+}
+
+TEST_CASE("once some of a session's reads are stuck it has no further one", "[pipeline][integration]") {
+  Readers readers;
+  const UserId user = readers.open_fast(2);
+  readers.open(3);
+  readers.submit(2, 64 * kPortion);
+  readers.wait_until_held(user, 8);
+
+  readers.fetcher->stick(user, 2);  // the others may hang as well
+  readers.wait_for_a_look();
+
+  CHECK(readers.fetcher->held(user) == 8);
 }
 
 TEST_CASE("users of weights 1 and 3 have time of the fetch threads of 1 to 3", "[pipeline][integration]") {
