@@ -13,7 +13,7 @@
 
 #include "tests/bench/figures.h"
 #include "tests/bench/service.h"
-#include "tests/system/daemon.h"
+#include "tests/system/support/daemon.h"
 
 namespace millrace::bench {
 namespace {

@@ -29,9 +29,9 @@
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
-#include "tests/system/daemon.h"
-#include "tests/system/host_faults.h"
-#include "tests/system/need.h"
+#include "tests/system/support/daemon.h"
+#include "tests/system/support/host_faults.h"
+#include "tests/system/support/need.h"
 
 namespace millrace {
 namespace {

@@ -1,0 +1,109 @@
+// Clients that try what their user may not do.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "millrace/client.h"
+#include "tests/system/client/acts.h"
+#include "tests/system/support/need.h"
+#include "tests/system/support/raw_session.h"
+
+namespace millrace {
+namespace {
+
+std::string outcome(bool succeeded) {
+  return succeeded ? "succeeded" : std::strerror(errno);
+}
+
+}  // namespace
+
+int act_read(const std::string& socket, Arguments arguments) {
+  Client client = need(Client::connect(socket));
+  const auto count = static_cast<std::uint32_t>(arguments.size());
+  Session session =
+      need(client.open_session({.name = "read", .slots = 1, .batch = count, .recipe = Recipe::evaluate(32, 32)}));
+  BatchRequest request{.on_error = OnError::kZero};
+  for (const std::string& path : arguments) request.samples.push_back({.source = Path{path}});
+  need(session.submit(request));
+  const Batch batch = need(session.next());
+  if (batch.failure) throw unexpected(*batch.failure);
+  std::vector<std::string> lines(arguments.size(), "ok");
+  for (const SampleError& error : batch.errors) {
+    lines[error.index] = code_name(error.error.code);
+    lines[error.index] += " " + error.error.message;
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) say(std::to_string(i) + " " + lines[i]);
+  return 0;
+}
+
+int act_list(const std::string& socket, Arguments arguments) {
+  Client client = need(Client::connect(socket));
+  Session session = need(client.open_session({.slots = 1, .batch = 1, .recipe = Recipe::evaluate(32, 32)}));
+  const Result<Dataset> dataset = session.open_dataset(arguments[0]);
+  if (dataset) say("samples " + std::to_string(dataset->samples()));
+  if (!dataset) say(std::string(code_name(dataset.error().code)) + " " + dataset.error().message);
+  return 0;
+}
+
+int act_gpu_read(const std::string& socket, Arguments arguments) {
+  const std::span<const std::string> paths = arguments.subspan(1);
+  const auto count = static_cast<std::uint32_t>(paths.size());
+  Session session =
+      need(need(Client::connect(socket))
+               .open_session({.slots = 1, .batch = count, .recipe = Recipe::evaluate(40, 32), .memory = arguments[0]}));
+  BatchRequest request;
+  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
+  need(session.submit(request));
+  const Batch batch = need(session.next());
+  if (batch.failure) throw unexpected(*batch.failure);
+  const std::vector<std::byte> bytes = need(batch.tensor.copy());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  say(std::to_string(batch.tensor.samples()) + " images: " + std::to_string(std::hash<std::string_view>()(text)));
+  return 0;
+}
+
+int act_gpu_memory(const std::string& socket, Arguments arguments) {
+  std::optional<RawSession> session;
+  try {
+    session.emplace(socket, RawSessionSpec{.slots = static_cast<std::uint32_t>(std::stoul(arguments[1])),
+                                           .slot_bytes = std::stoull(arguments[2]) << 20,
+                                           .memory = arguments[0]});
+  } catch (const std::runtime_error& error) {
+    say(error.what());
+    return 0;
+  }
+  say("open");
+  std::string line;
+  std::getline(std::cin, line);
+  session.reset();
+  say("closed");
+  std::getline(std::cin, line);
+  return 0;
+}
+
+int act_reopen(const std::string& socket, Arguments) {
+  const RawSession session(socket, {});
+  const int fd = session.segment.get();
+  void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  say("map for writing: " + outcome(mapped != MAP_FAILED));
+  void* const readable = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  say("map for reading: " + outcome(readable != MAP_FAILED));
+  say("allow writing later: " + outcome(mprotect(readable, 4096, PROT_READ | PROT_WRITE) == 0));
+  const char byte = 1;
+  say("write: " + outcome(pwrite(fd, &byte, 1, 0) == 1));
+  say("truncate: " + outcome(ftruncate(fd, 0) == 0));
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const int again = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  say("open for writing: " + outcome(again >= 0));
+  return 0;
+}
+
+}  // namespace millrace

@@ -1,0 +1,64 @@
+// A stream of a consumer's on a simulated GPU, which a test can hold: what is queued on it waits until it is opened.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "millrace/client.h"
+#include "proto/cuda/driver.h"
+#include "tests/system/support/need.h"
+
+namespace millrace {
+
+// Not thread-safe.
+class HeldStream {
+ public:
+  using Words = std::vector<std::byte>;
+
+  HeldStream() : driver_(*need(cuda::Driver::load())) {
+    cuda::CUcontext context = nullptr;
+    check(driver_.cuDevicePrimaryCtxRetain(&context, 0));
+    check(driver_.cuCtxSetCurrent(context));
+    check(driver_.cuStreamCreateWithPriority(&stream_, cuda::CU_STREAM_NON_BLOCKING, 0));
+    check(driver_.cuMemHostRegister_v2(&word_, sizeof word_, 0));
+  }
+  ~HeldStream() {
+    open();
+    static_cast<void>(driver_.cuStreamSynchronize(stream_));
+    static_cast<void>(driver_.cuMemHostUnregister(&word_));
+  }
+
+  void hold() {
+    check(driver_.cuStreamWaitValue64_v2(stream_, reinterpret_cast<cuda::CUdeviceptr>(&word_), 1,
+                                         cuda::CU_STREAM_WAIT_VALUE_GEQ));
+  }
+  void open() { word_ = 1; }
+  void fill(const DeviceBytes& bytes, unsigned char value) {
+    check(driver_.cuMemsetD8Async(bytes.address, value, bytes.size.count, stream_));
+  }
+  Words read(const DeviceBytes& bytes) {
+    Words host(bytes.size.count);
+    check(driver_.cuMemcpyDtoHAsync_v2(host.data(), bytes.address, host.size(), stream_));
+    check(driver_.cuStreamSynchronize(stream_));
+    return host;
+  }
+  void destroy() { check(driver_.cuStreamDestroy_v2(std::exchange(stream_, nullptr))); }
+  void* handle() const { return stream_; }
+  bool is_mapped(std::uint64_t address) const {
+    cuda::CUdeviceptr begin = 0;
+    std::size_t size = 0;
+    return driver_.cuMemGetAddressRange_v2(&begin, &size, address) == cuda::CUDA_SUCCESS;
+  }
+
+ private:
+  void check(cuda::CUresult result) const { need(driver_.checked(result, "a consumer's call")); }
+
+  const cuda::Driver& driver_;
+  cuda::CUstream stream_ = nullptr;
+  std::atomic<std::uint64_t> word_ = 0;
+};
+
+}  // namespace millrace
