@@ -7,7 +7,7 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/cache/image_cache.h"
-#include "daemon/cache/use_table.h"
+#include "daemon/cache/policy/use_table.h"
 #include "daemon/door/passed_listeners.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/copier.h"
@@ -23,9 +23,9 @@
 #include "daemon/process/options.h"
 #include "daemon/process/parts.h"
 #include "daemon/process/process.h"
-#include "daemon/serve/grpc_server.h"
-#include "daemon/serve/handoff_server.h"
-#include "daemon/serve/session_table.h"
+#include "daemon/serve/handoff/handoff_server.h"
+#include "daemon/serve/rpc/grpc_server.h"
+#include "daemon/serve/sessions/session_table.h"
 #include "proto/base/handoff_path.h"
 
 namespace millrace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "client/cli/command.h"
-#include "client/cli/help_format.h"
-#include "client/cli/suggest.h"
+#include "client/cli/text/help_format.h"
+#include "client/cli/text/suggest.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {

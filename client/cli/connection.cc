@@ -5,7 +5,7 @@
 
 #include "client/cli/folder.h"
 #include "client/cli/options.h"
-#include "client/cli/progress.h"
+#include "client/cli/text/progress.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {

@@ -1,8 +1,8 @@
 #include "client/cli/folder_pass.h"
 
 #include "client/cli/interrupt.h"
-#include "client/cli/progress.h"
-#include "client/cli/skipped_files.h"
+#include "client/cli/text/progress.h"
+#include "client/cli/text/skipped_files.h"
 
 namespace millrace::cli {
 namespace {

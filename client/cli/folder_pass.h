@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/cli/connection.h"
-#include "client/cli/unpacked.h"
+#include "client/cli/text/unpacked.h"
 #include "millrace/client.h"
 
 namespace millrace::cli {

@@ -1,9 +1,9 @@
 #include "millrace/client.h"
 
-#include "client/src/address.h"
-#include "client/src/daemon_channel.h"
-#include "client/src/handoff_connection.h"
 #include "client/src/session_core.h"
+#include "client/src/wire/address.h"
+#include "client/src/wire/daemon_channel.h"
+#include "client/src/wire/handoff_connection.h"
 
 namespace millrace {
 inline namespace client {

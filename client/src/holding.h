@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "client/src/device_memory.h"
-#include "client/src/handoff_connection.h"
+#include "client/src/wire/handoff_connection.h"
 #include "millrace/result.h"
 #include "proto/base/mutex.h"
 #include "proto/shm/segment_layout.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "client/src/messages.h"
 #include "client/src/tensor_state.h"
+#include "client/src/wire/messages.h"
 #include "proto/rpc/status_map.h"
 
 namespace millrace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client/src/holding.h"
-#include "client/src/wire.h"
+#include "client/src/wire/wire.h"
 #include "millrace/batch.h"
 #include "millrace/epoch.h"
 #include "proto/base/mutex.h"

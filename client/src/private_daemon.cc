@@ -16,8 +16,8 @@
 #include <initializer_list>
 #include <system_error>
 
-#include "client/src/address.h"
-#include "client/src/deadline.h"
+#include "client/src/wire/address.h"
+#include "client/src/wire/deadline.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {

@@ -4,10 +4,10 @@
 
 #include "client/src/file_list.h"
 #include "client/src/given_order.h"
-#include "client/src/messages.h"
-#include "client/src/request_limits.h"
 #include "client/src/ring.h"
 #include "client/src/session_core.h"
+#include "client/src/wire/messages.h"
+#include "client/src/wire/request_limits.h"
 #include "proto/rpc/skipped_files_message.h"
 
 namespace millrace {

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-#include "client/src/asked_again.h"
-#include "client/src/daemon_channel.h"
-#include "client/src/handoff_connection.h"
-#include "client/src/request_limits.h"
+#include "client/src/wire/asked_again.h"
+#include "client/src/wire/daemon_channel.h"
+#include "client/src/wire/handoff_connection.h"
+#include "client/src/wire/request_limits.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/batch_choices_message.h"
 #include "proto/rpc/recipe_message.h"

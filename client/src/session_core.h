@@ -8,11 +8,11 @@
 #include <optional>
 #include <string_view>
 
-#include "client/src/daemon_knowledge.h"
-#include "client/src/deadline.h"
 #include "client/src/holding.h"
 #include "client/src/inbox.h"
-#include "client/src/wire.h"
+#include "client/src/wire/daemon_knowledge.h"
+#include "client/src/wire/deadline.h"
+#include "client/src/wire/wire.h"
 #include "millrace/session.h"
 
 namespace millrace {

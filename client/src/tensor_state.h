@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/src/holding.h"
-#include "client/src/wire.h"
+#include "client/src/wire/wire.h"
 #include "millrace/tensor.h"
 #include "millrace/v1/batch.pb.h"
 

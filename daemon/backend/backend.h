@@ -22,7 +22,7 @@
 #include "daemon/memory/destination.h"
 #include "daemon/memory/tensor_memory.h"
 #include "daemon/model/backend_info.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/stop_flag.h"
 #include "proto/base/batch_choices.h"

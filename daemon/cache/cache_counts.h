@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstdint>
 
-#include "daemon/cache/first_touches.h"
 #include "daemon/cache/memory_tier.h"
-#include "daemon/model/kept_bytes.h"
+#include "daemon/cache/policy/first_touches.h"
+#include "daemon/model/bytes/kept_bytes.h"
 #include "daemon/observe/counters.h"
 
 namespace millrace {

@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 
 namespace millrace {
 namespace {

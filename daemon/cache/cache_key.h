@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "daemon/model/file_identity.h"
+#include "daemon/model/files/file_identity.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "daemon/cache/image_cache.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "kernels/cpu/jpeg/decoder.h"
 
 namespace millrace {

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "daemon/cache/cache_key.h"
-#include "daemon/cache/policy.h"
-#include "daemon/cache/savings.h"
-#include "daemon/cache/use_table.h"
-#include "daemon/model/encoded_image.h"
-#include "daemon/model/kept_bytes.h"
+#include "daemon/cache/policy/policy.h"
+#include "daemon/cache/policy/savings.h"
+#include "daemon/cache/policy/use_table.h"
+#include "daemon/model/bytes/encoded_image.h"
+#include "daemon/model/bytes/kept_bytes.h"
 #include "proto/base/bytes.h"
 #include "proto/base/mutex.h"
 

@@ -33,7 +33,7 @@ class Http2Frames {
   // on with those that have come, and keeps a kilobyte for each.
   static constexpr std::uint32_t kPings = 64;
   // A buffer that gRPC reads into, which lives as long as it has a byte that is kept: see keep_little() in
-  // serve/grpc_server.cc. The most that a frame keeps beside its own bytes.
+  // serve/rpc/grpc_server.cc. The most that a frame keeps beside its own bytes.
   static constexpr std::uint32_t kPinned = 8'192 + 256;
   // The first message of a stream: all that a unary call has, and what a stream of a session begins with.
   static constexpr std::uint32_t kFirstMessage = 64 << 10;

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "daemon/fetch/crew.h"
-#include "daemon/fetch/input_ring.h"
-#include "daemon/fetch/listing_threads.h"
-#include "daemon/fetch/sample_reader.h"
-#include "daemon/fetch/spare_descriptors.h"
+#include "daemon/fetch/list/listing_threads.h"
+#include "daemon/fetch/read/input_ring.h"
+#include "daemon/fetch/read/sample_reader.h"
+#include "daemon/fetch/read/spare_descriptors.h"
 #include "daemon/formats/probe.h"
 #include "proto/base/bounded_queue.h"
 

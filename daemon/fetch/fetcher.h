@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/identity.h"
-#include "daemon/fetch/root_folder.h"
-#include "daemon/fetch/unmapped_ids.h"
+#include "daemon/fetch/open/identity.h"
+#include "daemon/fetch/open/root_folder.h"
+#include "daemon/fetch/open/unmapped_ids.h"
 #include "daemon/model/batch_request.h"
+#include "daemon/model/bytes/encoded_image.h"
+#include "daemon/model/bytes/input_ring.h"
+#include "daemon/model/bytes/kept_lookup.h"
 #include "daemon/model/caller.h"
-#include "daemon/model/encoded_image.h"
-#include "daemon/model/folder_lister.h"
+#include "daemon/model/files/folder_lister.h"
 #include "daemon/model/in_force.h"
-#include "daemon/model/input_ring.h"
-#include "daemon/model/kept_lookup.h"
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/counters.h"

@@ -2,7 +2,7 @@
 // before any is taken. Thread-safe: pure functions.
 #pragma once
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
 
 namespace millrace {

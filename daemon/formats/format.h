@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "proto/base/byte_reader.h"
 #include "proto/base/result.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/limits.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"

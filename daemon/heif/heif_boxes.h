@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "proto/base/byte_reader.h"
 #include "proto/base/result.h"
 

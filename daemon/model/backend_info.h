@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/memory_id.h"
 
 namespace millrace {

@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/model/dataset.h"
+#include "daemon/model/bytes/input_ring.h"
+#include "daemon/model/files/dataset.h"
 #include "daemon/model/geometry.h"
-#include "daemon/model/input_ring.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"
@@ -43,7 +43,7 @@ struct SampleRequest {
   std::optional<std::uint64_t> draw = std::nullopt;  // keys the random choices; nullopt: the id does
 };
 
-enum class Guard : std::uint8_t { kOff, kOn };  // on: nobody chose the OnError; see pipeline/bad_sample_guard.h
+enum class Guard : std::uint8_t { kOff, kOn };  // on: nobody chose the OnError; see pipeline/batch/bad_sample_guard.h
 
 struct BatchRequest {
   BatchId id{};

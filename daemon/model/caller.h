@@ -14,7 +14,7 @@
 namespace millrace {
 
 // A client's own connection to the hand-off socket, by which an opener asks the kernel who the client is
-// (fetch/opener_link.h). Thread-safe.
+// (fetch/open/opener_link.h). Thread-safe.
 struct HandoffConnection {
   UniqueFd fd;
   // Its number with the opener; 0: none yet. Writers, readers: threads that open files. Publishes nothing but itself.

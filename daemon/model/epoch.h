@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/model/batch_request.h"
-#include "daemon/model/dataset.h"
+#include "daemon/model/files/dataset.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
 #include "proto/base/recipe.h"

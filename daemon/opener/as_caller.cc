@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "daemon/fetch/host_want.h"
-#include "daemon/fetch/open_at.h"
-#include "daemon/fetch/refusals.h"
+#include "daemon/fetch/open/open_at.h"
+#include "daemon/fetch/open/refusals.h"
 #include "proto/base/printable.h"
 
 namespace millrace {

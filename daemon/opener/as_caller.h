@@ -3,7 +3,7 @@
 // was mounted anew is served.
 //
 // Paths stay beneath the roots: openat2(2) with RESOLVE_BENEATH, and where links are absolute or lead from one root
-// into another, a walk by hand (fetch/path_walk.h). Thread-bound(its thread).
+// into another, a walk by hand (fetch/open/path_walk.h). Thread-bound(its thread).
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/fetch/opener_message.h"
-#include "daemon/fetch/path_walk.h"
-#include "daemon/fetch/root_name.h"
+#include "daemon/fetch/open/opener_message.h"
+#include "daemon/fetch/open/path_walk.h"
+#include "daemon/fetch/open/root_name.h"
 #include "daemon/opener/kerberos_mounts.h"
 #include "proto/base/unique_fd.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "daemon/fetch/opener_message.h"
+#include "daemon/fetch/open/opener_message.h"
 #include "daemon/model/caller.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"

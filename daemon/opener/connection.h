@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "daemon/fetch/opener_message.h"
+#include "daemon/fetch/open/opener_message.h"
 #include "daemon/opener/callers.h"
 #include "daemon/opener/introduction.h"
 #include "daemon/opener/kerberos_mounts.h"

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/fetch/unmapped_ids.h"
+#include "daemon/fetch/open/unmapped_ids.h"
 #include "daemon/model/caller.h"
 #include "daemon/observe/bounded_log.h"
 #include "proto/base/mutex.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/fetch/root_name.h"
+#include "daemon/fetch/open/root_name.h"
 #include "daemon/model/in_force.h"
 #include "proto/base/result.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
-#include "daemon/pipeline/deadline.h"
+#include "daemon/pipeline/batch/deadline.h"
 #include "proto/base/start_thread.h"
 
 namespace millrace {

@@ -4,13 +4,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "daemon/pipeline/deadline.h"
-#include "daemon/pipeline/epoch_planner.h"
+#include "daemon/pipeline/batch/deadline.h"
+#include "daemon/pipeline/batch/slow_images.h"
+#include "daemon/pipeline/epoch/epoch_planner.h"
 #include "daemon/pipeline/making.h"
 #include "daemon/pipeline/reading.h"
 #include "daemon/pipeline/settling.h"
-#include "daemon/pipeline/slow_images.h"
-#include "daemon/pipeline/user_shares.h"
+#include "daemon/pipeline/turns/user_shares.h"
 #include "daemon/pipeline/waiting.h"
 
 namespace millrace {

@@ -24,14 +24,14 @@
 #include "daemon/memory/tensor_memory.h"
 #include "daemon/model/backend_info.h"
 #include "daemon/model/batch_request.h"
-#include "daemon/model/dataset_use.h"
 #include "daemon/model/epoch.h"
 #include "daemon/model/fair_weights.h"
+#include "daemon/model/files/dataset_use.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
-#include "daemon/pipeline/control_time.h"
 #include "daemon/pipeline/named_backend.h"
 #include "daemon/pipeline/session_parts.h"
+#include "daemon/pipeline/turns/control_time.h"
 #include "proto/base/result.h"
 
 namespace millrace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
-#include "daemon/pipeline/deadline.h"
-#include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/batch/deadline.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
 #include "daemon/plan/tensor_digest.h"
 
 namespace millrace {

@@ -27,13 +27,13 @@
 
 #include "daemon/fetch/fetcher.h"
 #include "daemon/observe/bounded_log.h"
-#include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/control_time.h"
-#include "daemon/pipeline/fair_queue.h"
-#include "daemon/pipeline/given_out.h"
-#include "daemon/pipeline/slow_images.h"
-#include "daemon/pipeline/user_reads.h"
-#include "daemon/pipeline/user_shares.h"
+#include "daemon/pipeline/batch/batch.h"
+#include "daemon/pipeline/batch/slow_images.h"
+#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/turns/control_time.h"
+#include "daemon/pipeline/turns/fair_queue.h"
+#include "daemon/pipeline/turns/user_reads.h"
+#include "daemon/pipeline/turns/user_shares.h"
 
 namespace millrace {
 

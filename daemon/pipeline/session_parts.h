@@ -10,7 +10,7 @@
 #include "daemon/model/caller.h"
 #include "daemon/model/owner.h"
 #include "daemon/observe/counters.h"
-#include "daemon/pipeline/reading_pace.h"
+#include "daemon/pipeline/turns/reading_pace.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"

@@ -4,10 +4,10 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "daemon/pipeline/bad_sample_guard.h"
-#include "daemon/pipeline/deadline.h"
-#include "daemon/pipeline/epoch_run.h"
-#include "daemon/pipeline/sealing.h"
+#include "daemon/pipeline/batch/bad_sample_guard.h"
+#include "daemon/pipeline/batch/deadline.h"
+#include "daemon/pipeline/batch/sealing.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
 
 namespace millrace {
 namespace {

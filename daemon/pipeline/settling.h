@@ -14,10 +14,10 @@
 #include <variant>
 #include <vector>
 
-#include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/control_time.h"
-#include "daemon/pipeline/given_out.h"
-#include "daemon/pipeline/mend.h"
+#include "daemon/pipeline/batch/batch.h"
+#include "daemon/pipeline/batch/mend.h"
+#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/turns/control_time.h"
 
 namespace millrace {
 

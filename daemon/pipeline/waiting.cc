@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/pipeline/deadline.h"
-#include "daemon/pipeline/request_room.h"
+#include "daemon/pipeline/batch/deadline.h"
+#include "daemon/pipeline/batch/request_room.h"
 
 namespace millrace {
 namespace {

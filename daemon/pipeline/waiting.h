@@ -19,10 +19,10 @@
 
 #include "daemon/model/epoch.h"
 #include "daemon/model/limits.h"
-#include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/epoch_run.h"
-#include "daemon/pipeline/order_charges.h"
-#include "daemon/pipeline/session_uses.h"
+#include "daemon/pipeline/batch/batch.h"
+#include "daemon/pipeline/batch/order_charges.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
+#include "daemon/pipeline/epoch/session_uses.h"
 #include "daemon/place/placer.h"
 #include "proto/base/result.h"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
 
 namespace millrace {

@@ -2,7 +2,7 @@
 // id). It depends on nothing else: no backend, no order of work and no restart changes it. Thread-safe.
 #pragma once
 
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/random_key.h"
 #include "proto/base/recipe.h"

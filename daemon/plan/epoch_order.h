@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/model/dataset_use.h"
 #include "daemon/model/epoch.h"
+#include "daemon/model/files/dataset_use.h"
 #include "proto/base/ids.h"
 #include "proto/base/result.h"
 

@@ -10,7 +10,7 @@
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/backend/fpga/fpga_settings.h"
-#include "daemon/fetch/root_folder.h"
+#include "daemon/fetch/open/root_folder.h"
 #include "daemon/process/budget_text.h"
 #include "daemon/process/options.h"
 #include "daemon/process/parts.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/unmapped_ids.h"
+#include "daemon/fetch/open/unmapped_ids.h"
 #include "daemon/settings/settings.h"
 #include "proto/base/result.h"
 

@@ -20,9 +20,9 @@
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/supervisor.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/serve/daemon_orders.h"
-#include "daemon/serve/grpc_server.h"
-#include "daemon/serve/session_table.h"
+#include "daemon/serve/rpc/daemon_orders.h"
+#include "daemon/serve/rpc/grpc_server.h"
+#include "daemon/serve/sessions/session_table.h"
 #include "daemon/settings/settings.h"
 
 namespace millrace {

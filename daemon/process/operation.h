@@ -20,7 +20,7 @@
 #include "daemon/process/command_line.h"
 #include "daemon/process/lifetime.h"
 #include "daemon/process/live_settings.h"
-#include "daemon/serve/daemon_orders.h"
+#include "daemon/serve/rpc/daemon_orders.h"
 #include "daemon/settings/settings.h"
 
 namespace millrace {

@@ -4,7 +4,7 @@
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cuda/cuda_settings.h"
-#include "daemon/fetch/roots.h"
+#include "daemon/fetch/open/roots.h"
 #include "daemon/settings/fair_weights.h"
 
 #include "daemon/door/socket_path.h"

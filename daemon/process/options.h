@@ -5,12 +5,12 @@
 
 #include "daemon/admit/resource.h"
 #include "daemon/cache/image_cache.h"
-#include "daemon/cache/use_table.h"
+#include "daemon/cache/policy/use_table.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/process/live_settings.h"
-#include "daemon/serve/descriptor_plan.h"
-#include "daemon/serve/grpc_server.h"
+#include "daemon/serve/handoff/descriptor_plan.h"
+#include "daemon/serve/rpc/grpc_server.h"
 #include "daemon/settings/settings.h"
 
 namespace millrace {

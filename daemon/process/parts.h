@@ -7,7 +7,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/cache/image_cache.h"
-#include "daemon/cache/use_table.h"
+#include "daemon/cache/policy/use_table.h"
 #include "daemon/model/in_force.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"

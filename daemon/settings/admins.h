@@ -17,7 +17,7 @@ namespace millrace {
 // Of the daemon's process, which others must not be taken for.
 struct OwnIds {
   std::optional<uid_t> owner;           // its user; nullopt: others show as the same one
-  std::optional<uid_t> unmapped_user;   // that stands for many, in a user namespace (fetch/unmapped_ids.h)
+  std::optional<uid_t> unmapped_user;   // that stands for many, in a user namespace (fetch/open/unmapped_ids.h)
   std::optional<gid_t> unmapped_group;  // likewise
 };
 

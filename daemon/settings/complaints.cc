@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "daemon/model/usual_opener.h"
+#include "daemon/model/files/usual_opener.h"
 #include "daemon/settings/admins.h"
 #include "daemon/settings/fair_weights.h"
 #include "daemon/settings/key_table.h"

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "daemon/model/usual_opener.h"
+#include "daemon/model/files/usual_opener.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/printable.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/model/usual_opener.h"
+#include "daemon/model/files/usual_opener.h"
 #include "daemon/settings/example_settings.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/row_kernels.h"
+#include "kernels/cpu/rows/row_kernels.h"
 #include "kernels/cpu/workspace.h"
 
 namespace millrace::kernels {

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/plane/sample_plane.h"
 #include "kernels/cpu/resample.h"
-#include "kernels/cpu/sample_plane.h"
 
 namespace millrace::kernels {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/plane_kernels.h"
-#include "kernels/cpu/row_kernels.h"
+#include "kernels/cpu/plane/plane_kernels.h"
+#include "kernels/cpu/rows/row_kernels.h"
 #include "kernels/cpu/store_kernels.h"
 #include "kernels/cpu/workspace.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cpu/row_kernels.h"
+#include "kernels/cpu/rows/row_kernels.h"
 
 namespace millrace::kernels {
 namespace {

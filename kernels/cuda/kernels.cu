@@ -1,9 +1,9 @@
 // K1, unpacking and K2 as one GPU module. extern "C", so that the driver finds them by plain names; their launches (grid, shared
 // memory, arguments) are the host's, by the driver API: nothing of the CUDA runtime is used here.
 #include "kernels/cuda/device_block.h"
-#include "kernels/cuda/reconstruct.h"
-#include "kernels/cuda/tokenise.h"
-#include "kernels/cuda/unpack.h"
+#include "kernels/cuda/reconstruct/reconstruct.h"
+#include "kernels/cuda/tokenise/tokenise.h"
+#include "kernels/cuda/unpack/unpack.h"
 
 namespace millrace::kernels::cuda {
 

@@ -24,7 +24,7 @@ GOOD = {
     "kernels/jpeg/header.h": ONCE,
     "kernels/tensor/spec.h": ONCE,
     "kernels/cpu/resample.h": ONCE + '#include <immintrin.h>\n#include "kernels/jpeg/header.h"\n#include "kernels/tensor/spec.h"\n',
-    "kernels/cuda/plan.h": ONCE + '#include "kernels/jpeg/header.h"\n#include "kernels/tensor/spec.h"\n',
+    "kernels/cuda/plan/plan.h": ONCE + '#include "kernels/jpeg/header.h"\n#include "kernels/tensor/spec.h"\n',
     "client/include/millrace/client.h": ONCE + "#include <string>\n",
     "client/src/client.cc": '#include "millrace/client.h"\n#include <grpcpp/grpcpp.h>\n',
     "tests/unit/fetch_test.cc": '#include "daemon/fetch/fetcher.h"\n',
@@ -60,7 +60,7 @@ class CheckTree(unittest.TestCase):
 
     def test_kernels_for_one_device_know_none_for_another(self):
         self.assert_one("kernels/cuda/x.cc", '#include "kernels/cpu/resample.h"\n', "kernels/cuda may not include kernels/cpu")
-        self.assert_one("kernels/cpu/x.cc", '#include "kernels/cuda/plan.h"\n', "kernels/cpu may not include kernels/cuda")
+        self.assert_one("kernels/cpu/x.cc", '#include "kernels/cuda/plan/plan.h"\n', "kernels/cpu may not include kernels/cuda")
 
     def test_what_kernels_share_knows_none_of_them_nor_each_other(self):
         for room, other in (("jpeg", "cpu/resample.h"), ("tensor", "cpu/resample.h"), ("jpeg", "tensor/spec.h"), ("tensor", "jpeg/header.h")):
@@ -244,6 +244,15 @@ class CheckTree(unittest.TestCase):
             found = check_tree.violations({**GOOD, **schema, "daemon/serve/x.cc": text})
             self.assertEqual(len(found), 1, found)
             self.assertIn("daemon/serve/x.cc: names v1::", found[0])
+
+    def test_a_folder_has_twenty_sources_with_their_headers(self):
+        folder = {f"daemon/plan/part_{i}{ending}": ONCE for i in range(check_tree.MAX_UNITS) for ending in (".h", ".cc")}
+        self.assertEqual(check_tree.violations({**GOOD, **folder}), [])
+        more = {**GOOD, **folder, "daemon/plan/one_more.cc": "int x;\n"}
+        self.assertEqual(len(check_tree.violations(more)), 1)
+        self.assertIn("daemon/plan: 21 sources", check_tree.violations(more)[0])
+        self.assertEqual(check_tree.violations(more, full={"daemon/plan": 21}), [])
+        self.assertIn("daemon/plan: 21 sources", check_tree.violations(more, full={"daemon/plan": 22})[0])
 
     def test_every_allowed_module_has_a_row(self):
         named = set().union(*check_tree.MAY_INCLUDE.values()) - {"*"}

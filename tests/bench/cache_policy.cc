@@ -1,5 +1,5 @@
 // The table of the cache's policy: what it saves on made-up traces beside simpler ones and beside the best that anybody
-// could who knows the future (tests/support/best_flow.h).
+// could who knows the future (tests/support/policy/best_flow.h).
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/cache/use_table.h"
+#include "daemon/cache/policy/use_table.h"
 #include "daemon/plan/epoch_order.h"
-#include "tests/support/cache_judge.h"
-#include "tests/support/judged_traces.h"
+#include "tests/support/policy/cache_judge.h"
+#include "tests/support/policy/judged_traces.h"
 
 namespace {
 

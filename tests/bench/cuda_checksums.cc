@@ -7,13 +7,13 @@
 #include <fstream>
 #include <iostream>
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
 #include "tests/bench/cuda/checksum_file.h"
 #include "tests/bench/cuda/image_files.h"
-#include "tests/support/stored_size.h"
+#include "tests/support/pictures/stored_size.h"
 
 namespace millrace {
 namespace {

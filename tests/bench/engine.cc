@@ -17,8 +17,8 @@
 
 #include <jpeglib.h>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/cache/image_cache.h"
 #include "daemon/cache/index_use.h"

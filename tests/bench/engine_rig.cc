@@ -11,8 +11,8 @@
 #include <iterator>
 #include <utility>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 

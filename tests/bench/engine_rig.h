@@ -10,11 +10,11 @@
 
 #include "daemon/backend/cpu/decoders/decode.h"
 #include "daemon/backend/cpu/making/image_maker.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "tests/bench/figures.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::bench {
 

@@ -16,8 +16,8 @@
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/bench/engine_rig.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::bench {
 namespace {

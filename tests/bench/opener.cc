@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/opener_link.h"
+#include "daemon/fetch/open/opener_link.h"
 #include "proto/base/handoff_path.h"
 #include "tests/bench/cores.h"
 #include "tests/bench/opener.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/process.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace::bench {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "daemon/backend/cpu/decoders/png_decoder.h"
-#include "daemon/backend/cpu/decoders/png_quick_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_quick_decoder.h"
 #include "tests/bench/engine_rig.h"
 
 namespace millrace::bench {

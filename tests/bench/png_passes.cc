@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"

@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/plane_resample.h"
+#include "kernels/cpu/plane/plane_resample.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/workspace.h"
 

@@ -13,9 +13,9 @@
 
 #include "millrace/client.h"
 #include "millrace/private_daemon.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::bench {
 

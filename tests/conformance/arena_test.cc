@@ -14,7 +14,7 @@
 #include "proto/shm/segment_layout.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/device_arena.h"
-#include "tests/support/segment_budget.h"
+#include "tests/support/host/segment_budget.h"
 #include "tests/support/skip.h"
 
 namespace millrace {

@@ -3,7 +3,7 @@
 #include "daemon/backend/backend_table.h"
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "tests/conformance/echo_backend/echo_backend.h"
-#include "tests/support/process.h"
+#include "tests/support/host/process.h"
 
 namespace millrace {
 namespace {

@@ -10,11 +10,11 @@
 #include "daemon/backend/fpga/fpga_settings.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/heic_files.h"
-#include "tests/support/mrp_file.h"
-#include "tests/support/process.h"
+#include "tests/support/host/process.h"
+#include "tests/support/jpeg/mrp_file.h"
+#include "tests/support/pictures/heic_files.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 

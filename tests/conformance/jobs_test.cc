@@ -5,7 +5,7 @@
 
 #include "proto/base/backend_name.h"
 #include "tests/conformance/bench_of_backend.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/support/skip.h"
 
 namespace millrace {

@@ -5,7 +5,7 @@
 #include "daemon/backend/cpu/making/pack_jpeg.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/slow_path.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

@@ -5,8 +5,8 @@
 #include "kernels/augment/augment.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/slow_path.h"
-#include "tests/support/heic_files.h"
-#include "tests/support/mrp_file.h"
+#include "tests/support/jpeg/mrp_file.h"
+#include "tests/support/pictures/heic_files.h"
 #include "tests/support/rounds.h"
 
 namespace millrace {

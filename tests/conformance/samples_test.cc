@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "tests/conformance/bench_of_backend.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

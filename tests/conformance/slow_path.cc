@@ -20,8 +20,8 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"
-#include "tests/support/heic_files.h"
-#include "tests/support/mrp_file.h"
+#include "tests/support/jpeg/mrp_file.h"
+#include "tests/support/pictures/heic_files.h"
 
 namespace millrace {
 namespace {

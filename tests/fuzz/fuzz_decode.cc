@@ -6,7 +6,7 @@
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "tests/fuzz/fuzz_pixels.h"
-#include "tests/support/stored_size.h"
+#include "tests/support/pictures/stored_size.h"
 
 namespace {
 

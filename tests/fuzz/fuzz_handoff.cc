@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "daemon/serve/handoff_message.h"
+#include "daemon/serve/handoff/handoff_message.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace millrace;

@@ -16,7 +16,7 @@
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/tensor/reference.h"
 #include "kernels/tensor/store_table.h"
-#include "tests/support/guarded_bytes.h"
+#include "tests/support/host/guarded_bytes.h"
 
 namespace {
 

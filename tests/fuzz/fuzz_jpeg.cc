@@ -5,15 +5,15 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "kernels/cpu/workspace.h"
 #include "tests/fuzz/fuzz_jpeg_input.h"
 #include "tests/fuzz/fuzz_pixels.h"
-#include "tests/support/block_collector.h"
-#include "tests/support/jpeg_coefficients.h"
-#include "tests/support/same_header.h"
+#include "tests/support/jpeg/block_collector.h"
+#include "tests/support/jpeg/jpeg_coefficients.h"
+#include "tests/support/jpeg/same_header.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/support/every_decoder.h"
+#include "tests/support/pictures/every_decoder.h"
 
 namespace millrace {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/fetch/caller_rights.h"
+#include "daemon/fetch/open/caller_rights.h"
 #include "daemon/formats/orientation.h"
 #include "proto/base/result.h"
 

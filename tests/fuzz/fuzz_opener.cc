@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/fetch/opener_message.h"
+#include "daemon/fetch/open/opener_message.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace millrace;

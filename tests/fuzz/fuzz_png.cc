@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
 #include "tests/fuzz/fuzz_pixels.h"
-#include "tests/support/png_file.h"
+#include "tests/support/pictures/png_file.h"
 
 namespace {
 

@@ -4,10 +4,10 @@
 
 #include "daemon/draw/draw_erasing.h"
 #include "daemon/draw/draw_steps.h"
-#include "daemon/fetch/own_list.h"
-#include "daemon/pipeline/given_order.h"
+#include "daemon/fetch/list/own_list.h"
+#include "daemon/pipeline/epoch/given_order.h"
 #include "daemon/plan/recipe_check.h"
-#include "daemon/serve/parse_message.h"
+#include "daemon/serve/parse/parse_message.h"
 #include "kernels/augment/augment.h"
 
 using namespace millrace;

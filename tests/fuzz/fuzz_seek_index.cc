@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/fuzz_jpeg_input.h"
 #include "tests/fuzz/fuzz_pixels.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "tests/support/random_jpeg.h"
-#include "tests/support/restart_damage.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/jpeg/restart_damage.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 

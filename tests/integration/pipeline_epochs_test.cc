@@ -5,8 +5,8 @@
 #include "tests/integration/holding_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
-#include "tests/support/eventually.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

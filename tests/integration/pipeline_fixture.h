@@ -25,8 +25,8 @@
 #include "tests/conformance/backends_under_test.h"
 #include "tests/conformance/device_arena.h"
 #include "tests/conformance/device_backend.h"
-#include "tests/support/eventually.h"
-#include "tests/support/segment_budget.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/segment_budget.h"
 
 namespace millrace {
 

@@ -7,7 +7,7 @@
 #include "tests/integration/holding_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 
 namespace millrace {
 namespace {

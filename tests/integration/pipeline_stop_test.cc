@@ -8,8 +8,8 @@
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
-#include "tests/support/eventually.h"
-#include "tests/support/touch_trap.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/touch_trap.h"
 
 namespace millrace {
 namespace {

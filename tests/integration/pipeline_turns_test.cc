@@ -4,8 +4,8 @@
 #include "tests/integration/holding_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
-#include "tests/support/eventually.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

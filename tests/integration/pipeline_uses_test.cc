@@ -1,8 +1,8 @@
-#include "daemon/cache/use_table.h"
+#include "daemon/cache/policy/use_table.h"
 #include "daemon/plan/epoch_order.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

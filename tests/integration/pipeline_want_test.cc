@@ -4,10 +4,10 @@
 #include "proto/base/sanitized.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
-#include "tests/support/descriptor_limit.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/descriptor_limit.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 
 namespace millrace {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "daemon/model/batch_request.h"
 #include "daemon/model/epoch.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 

@@ -26,9 +26,9 @@
 
 #include "proto/base/handoff_path.h"
 #include "proto/base/unique_fd.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/host_faults.h"
 #include "tests/system/support/need.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "client/cli/json.h"
+#include "client/cli/text/json.h"
 #include "proto/base/bytes.h"
 #include "proto/base/printable.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "client/cli/convert/converter.h"
-#include "client/cli/progress.h"
+#include "client/cli/text/progress.h"
 
 namespace millrace::cli {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/jpeg/fast_dct.h"
-#include "kernels/cpu/jpeg/scaled_dct.h"
+#include "kernels/cpu/jpeg/dct/fast_dct.h"
+#include "kernels/cpu/jpeg/dct/scaled_dct.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

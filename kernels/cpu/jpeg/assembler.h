@@ -12,11 +12,11 @@
 
 #include "kernels/base/deadline.h"
 #include "kernels/cpu/jpeg/aligned.h"
-#include "kernels/cpu/jpeg/inverse_dct.h"
-#include "kernels/cpu/jpeg/packed_dct.h"
+#include "kernels/cpu/jpeg/dct/inverse_dct.h"
+#include "kernels/cpu/jpeg/dct/packed_dct.h"
 #include "kernels/cpu/jpeg/rows.h"
 #include "kernels/cpu/jpeg/seek_decoder.h"
-#include "kernels/cpu/sample_plane.h"
+#include "kernels/cpu/plane/sample_plane.h"
 #include "kernels/packed/packed_image.h"
 
 namespace millrace::kernels::jpeg {

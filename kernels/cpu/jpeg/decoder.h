@@ -18,7 +18,7 @@
 
 #include "kernels/base/deadline.h"
 #include "kernels/cpu/jpeg/assembler.h"
-#include "kernels/cpu/jpeg/huffman.h"
+#include "kernels/cpu/jpeg/entropy/huffman.h"
 #include "kernels/cpu/jpeg/processor_table.h"
 #include "kernels/cpu/jpeg/restart_decoder.h"
 #include "kernels/cpu/jpeg/scan.h"

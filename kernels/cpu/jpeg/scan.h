@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/cpu/jpeg/aligned.h"
-#include "kernels/cpu/jpeg/entropy.h"
+#include "kernels/cpu/jpeg/entropy/entropy.h"
 #include "kernels/cpu/jpeg/seek_recorder.h"
 
 namespace millrace::kernels::jpeg {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cpu/jpeg/entropy_lanes.h"
+#include "kernels/cpu/jpeg/entropy/entropy_lanes.h"
 
 namespace millrace::kernels::jpeg {
 

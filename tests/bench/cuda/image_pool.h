@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/plan.h"
+#include "kernels/cuda/plan/plan.h"
 #include "tests/bench/cuda/gpu_memory.h"
 #include "tests/bench/cuda/image_files.h"
 

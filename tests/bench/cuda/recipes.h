@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "kernels/cuda/plan.h"
+#include "kernels/cuda/plan/plan.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -31,9 +31,9 @@
 #include "daemon/backend/cuda/cuda_backend.h"
 #include "daemon/backend/fpga/fpga_backend.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/process.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/host/process.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace::bench {
 namespace {

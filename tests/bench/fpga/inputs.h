@@ -7,7 +7,7 @@
 
 #include "hls/model/calibration.h"
 #include "hls/model/picture.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::bench {
 

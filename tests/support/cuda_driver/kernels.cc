@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "kernels/cuda/host_block.h"
-#include "kernels/cuda/reconstruct.h"
-#include "kernels/cuda/tokenise.h"
-#include "kernels/cuda/unpack.h"
+#include "kernels/cuda/reconstruct/reconstruct.h"
+#include "kernels/cuda/tokenise/tokenise.h"
+#include "kernels/cuda/unpack/unpack.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/memory.h"
 #include "tests/support/cuda_driver/order.h"

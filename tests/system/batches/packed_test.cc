@@ -5,9 +5,9 @@
 #include <cstring>
 #include <vector>
 
-#include "client/cli/to_pixels.h"
+#include "client/cli/picture/to_pixels.h"
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 

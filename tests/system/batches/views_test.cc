@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 

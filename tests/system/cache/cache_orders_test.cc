@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "millrace/v1/cache.grpc.pb.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
 

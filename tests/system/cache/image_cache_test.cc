@@ -8,8 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/cache/kept_images.h"
 #include "tests/system/cache/store_through_mapping.h"

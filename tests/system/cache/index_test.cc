@@ -13,8 +13,8 @@
 #include <sstream>
 #include <thread>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/cache/store_through_mapping.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"

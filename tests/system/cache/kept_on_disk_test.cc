@@ -10,8 +10,8 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/cache/kept_images.h"
 #include "tests/system/support/daemon.h"

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/client/acts.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/raw_session.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/client/acts.h"
 #include "tests/system/support/describe.h"
 #include "tests/system/support/need.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "millrace/client.h"
-#include "tests/support/cancelled_calls.h"
-#include "tests/support/reply_frames.h"
+#include "tests/support/host/cancelled_calls.h"
+#include "tests/support/host/reply_frames.h"
 #include "tests/system/client/acts.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/raw_session.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/http2_connection.h"
+#include "tests/support/host/http2_connection.h"
 #include "tests/system/client/acts.h"
 
 namespace millrace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/client/acts.h"
 #include "tests/system/support/need.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "proto/base/bytes.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/command.h"
 
 namespace millrace {

@@ -1,9 +1,9 @@
 // millrace run, of folders with bad files, without --on-error.
 #include <catch2/catch.hpp>
 
-#include "tests/support/image_folder.h"
-#include "tests/support/process.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace {
 namespace {

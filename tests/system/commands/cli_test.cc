@@ -9,8 +9,8 @@
 #include <memory>
 #include <thread>
 
-#include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"

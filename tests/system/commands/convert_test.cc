@@ -14,10 +14,10 @@
 #include <thread>
 
 #include "proto/base/unique_fd.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/commands/some_files.h"
 #include "tests/system/support/command.h"

@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "tests/support/image_folder.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/commands/some_files.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
 

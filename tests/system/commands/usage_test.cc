@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cctype>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/system/support/command.h"
 
 namespace millrace {

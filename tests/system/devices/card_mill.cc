@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "tests/support/cards.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/cards.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/need.h"
 
 namespace millrace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/system/support/daemon.h"
 
 namespace millrace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
-#include "tests/support/cards.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/cards.h"
+#include "tests/support/host/eventually.h"
 #include "tests/support/skip.h"
 #include "tests/system/devices/card_mill.h"
 

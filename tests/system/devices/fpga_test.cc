@@ -9,13 +9,13 @@
 #include <map>
 #include <thread>
 
-#include "tests/support/cards.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/cards.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
 #include "tests/system/devices/card_mill.h"
 
 namespace millrace {

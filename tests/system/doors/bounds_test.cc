@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/raw_mill.h"
 #include "tests/system/support/raw_session.h"
 

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <cstdio>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 

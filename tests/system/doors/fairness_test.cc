@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/host_faults.h"
 #include "tests/system/support/users.h"

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <iterator>
 
-#include "tests/support/eventually.h"
-#include "tests/support/http2_connection.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/http2_connection.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/operator.h"

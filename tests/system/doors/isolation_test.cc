@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "proto/shm/segment_layout.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/raw_mill.h"
 #include "tests/system/support/raw_session.h"

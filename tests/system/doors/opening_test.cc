@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 

@@ -1,7 +1,7 @@
 // No room: every budget says which it is and how to raise it. And a /dev/shm that is too small.
 #include <catch2/catch.hpp>
 
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/raw_session.h"

@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include "millrace/client.h"
-#include "tests/support/descriptor_limit.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/host/descriptor_limit.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/users.h"

@@ -6,9 +6,9 @@
 #include <catch2/catch.hpp>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/describe.h"
 #include "tests/system/support/need.h"

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/describe.h"
 #include "tests/system/support/need.h"

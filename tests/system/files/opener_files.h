@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/users.h"
 

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "daemon/fetch/opener_link.h"
+#include "daemon/fetch/open/opener_link.h"
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/files/opener_files.h"
 #include "tests/system/support/command.h"

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "millrace/client.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 

@@ -9,9 +9,9 @@
 
 #include "millrace/client.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/lingering_socket.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/lingering_socket.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/service/passed_sockets.h"
 #include "tests/system/support/command.h"

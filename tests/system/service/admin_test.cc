@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "millrace/v1/admin.grpc.pb.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/describe.h"

@@ -4,8 +4,8 @@
 #include <csignal>
 #include <vector>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/operator.h"

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "daemon/fetch/unmapped_ids.h"
+#include "daemon/fetch/open/unmapped_ids.h"
 #include "proto/base/handoff_path.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"

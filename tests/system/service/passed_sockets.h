@@ -18,8 +18,8 @@
 
 #include "proto/base/handoff_path.h"
 #include "proto/base/unique_fd.h"
-#include "tests/support/process.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

@@ -9,8 +9,8 @@
 
 #include "daemon/backend/backend_table.h"
 #include "daemon/settings/key_table.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/notify_socket.h"

@@ -13,7 +13,7 @@
 #include <stdexcept>
 
 #include "proto/base/handoff_path.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/need.h"
 
 namespace millrace {

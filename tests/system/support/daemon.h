@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "millrace/client.h"
-#include "tests/support/process.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 
 namespace millrace {
 

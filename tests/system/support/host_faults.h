@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "proto/base/unique_fd.h"
-#include "tests/support/process.h"
+#include "tests/support/host/process.h"
 
 namespace millrace {
 

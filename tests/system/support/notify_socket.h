@@ -13,7 +13,7 @@
 #include <string>
 
 #include "proto/base/unique_fd.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

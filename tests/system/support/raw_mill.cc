@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "tests/support/image_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "millrace/v1/session.pb.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/system/support/daemon.h"
 
 namespace millrace {

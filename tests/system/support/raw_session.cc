@@ -12,7 +12,7 @@
 
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/reply_frames.h"
+#include "tests/support/host/reply_frames.h"
 
 namespace millrace {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 #include "tests/system/support/daemon.h"
 
 namespace millrace {

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "millrace/client.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

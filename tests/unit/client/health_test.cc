@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client/src/health_answer.h"
+#include "client/src/wire/health_answer.h"
 
 namespace millrace {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <string>
 
-#include "client/src/messages.h"
+#include "client/src/wire/messages.h"
 
 namespace millrace {
 namespace {

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "client/src/messages.h"
+#include "client/src/wire/messages.h"
 #include "millrace/recipe.h"
 #include "proto/rpc/recipe_message.h"
 

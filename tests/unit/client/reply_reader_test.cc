@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/src/reply_reader.h"
-#include "tests/support/reply_frames.h"
+#include "client/src/wire/reply_reader.h"
+#include "tests/support/host/reply_frames.h"
 
 using namespace std::chrono_literals;
 using millrace::Code;

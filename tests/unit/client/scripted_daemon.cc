@@ -11,7 +11,7 @@
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
 #include "proto/rpc/slots_later_metadata.h"
-#include "tests/support/reply_frames.h"
+#include "tests/support/host/reply_frames.h"
 
 namespace millrace::test {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "hls/decoder/decode_jpeg.h"
 #include "hls/host/room.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/hls/rig.h"
 
 namespace millrace {

@@ -9,9 +9,9 @@
 #include "hls/model/explore.h"
 #include "kernels/jpeg/unstuff.h"
 #include "tests/bench/fpga/inputs.h"
-#include "tests/support/jpeg_coefficients.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
+#include "tests/support/jpeg/jpeg_coefficients.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::hls::model {
 namespace {

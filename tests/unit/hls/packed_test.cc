@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cstring>
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/pack_jpeg.h"
 #include "hls/decoder/decode_packed.h"
 #include "hls/decoder/engine.h"
 #include "hls/decoder/packed_slot.h"
 #include "kernels/packed/layout.h"
 #include "kernels/packed/shapes.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/hls/rig.h"
 #include "tests/unit/kernels/packed/packed_rig.h"
 

@@ -12,7 +12,7 @@
 #include "hls/base/burst.h"
 #include "hls/host/completions.h"
 #include "hls/host/planner.h"
-#include "kernels/cuda/plan.h"
+#include "kernels/cuda/plan/plan.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

@@ -7,8 +7,8 @@
 #include "hls/decoder/engine.h"
 #include "hls/decoder/resample_rows.h"
 #include "hls/decoder/row_slot.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/hls/rig.h"
 
 namespace millrace {

@@ -9,10 +9,10 @@
 #include "hls/decoder/engine.h"
 #include "hls/decoder/jpeg_slot.h"
 #include "hls/host/jpeg_tables.h"
-#include "kernels/cpu/jpeg/inverse_dct.h"
+#include "kernels/cpu/jpeg/dct/inverse_dct.h"
 #include "kernels/jpeg/unstuff.h"
-#include "tests/support/random_jpeg.h"
-#include "tests/support/test_images.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/hls/rig.h"
 
 namespace millrace::hls {

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/jpeg/fast_dct.h"
+#include "kernels/cpu/jpeg/dct/fast_dct.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

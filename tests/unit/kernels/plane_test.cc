@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/plane_kernels.h"
-#include "kernels/cpu/plane_resample.h"
+#include "kernels/cpu/plane/plane_kernels.h"
+#include "kernels/cpu/plane/plane_resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/tensor/reference.h"

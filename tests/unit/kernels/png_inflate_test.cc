@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/cpu/png/inflate.h"
-#include "tests/support/png_file.h"
+#include "tests/support/pictures/png_file.h"
 
 namespace millrace::kernels::png {
 namespace {

@@ -10,7 +10,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/tensor/reference.h"
-#include "tests/support/live_bytes.h"
+#include "tests/support/host/live_bytes.h"
 
 using namespace millrace::kernels;
 

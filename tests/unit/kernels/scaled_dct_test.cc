@@ -6,7 +6,7 @@
 #include <numbers>
 #include <random>
 
-#include "kernels/cpu/jpeg/scaled_dct.h"
+#include "kernels/cpu/jpeg/dct/scaled_dct.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

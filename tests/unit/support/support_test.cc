@@ -11,12 +11,12 @@
 #include <spng.h>
 #include <webp/decode.h>
 
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/process.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 namespace {

@@ -10,17 +10,17 @@
 #include <array>
 #include <vector>
 
-#include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
-#include "daemon/backend/cpu/decoders/heic_decoder.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "daemon/backend/cpu/decoders/packed_decoder.h"
-#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/avif_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/heic_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/packed_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
-#include "daemon/backend/cpu/decoders/tiff_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff/tiff_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 
 namespace millrace {
 

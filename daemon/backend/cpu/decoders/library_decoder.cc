@@ -1,13 +1,13 @@
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 
-#include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
-#include "daemon/backend/cpu/decoders/heic_decoder.h"
-#include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "daemon/backend/cpu/decoders/png_decoder.h"
-#include "daemon/backend/cpu/decoders/tiff_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/avif_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/heic_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_coefficients.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff/tiff_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 
 namespace millrace {

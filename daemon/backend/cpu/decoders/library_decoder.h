@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/backend/cpu/decoders/decode.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "kernels/packed/encoder.h"
 
 namespace millrace {

@@ -18,7 +18,7 @@
 
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/backend/cpu/isolation/sandbox.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "proto/base/printable.h"
 #include "proto/base/sanitized.h"
 

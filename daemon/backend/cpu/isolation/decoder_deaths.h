@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "daemon/backend/cpu/isolation/decoder_child.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
 

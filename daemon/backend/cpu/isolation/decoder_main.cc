@@ -16,10 +16,10 @@
 #include <exception>
 #include <new>
 
-#include "daemon/backend/cpu/decoders/avif_decoder.h"
-#include "daemon/backend/cpu/decoders/heic_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/avif_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/library_decoder.h"
-#include "daemon/backend/cpu/decoders/tiff_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff/tiff_decoder.h"
 #include "daemon/backend/cpu/isolation/decoder_wire.h"
 #include "daemon/backend/cpu/isolation/sandbox.h"
 

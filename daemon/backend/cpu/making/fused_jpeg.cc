@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "daemon/backend/cpu/decoders/jpeg_source.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_source.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "kernels/cpu/row_resampler.h"
 #include "kernels/cpu/workspace.h"

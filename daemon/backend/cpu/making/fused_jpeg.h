@@ -13,7 +13,7 @@
 #include "daemon/backend/cpu/decoders/decode.h"
 #include "daemon/backend/cpu/making/fused_output.h"
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cpu/plane_resample.h"
+#include "kernels/cpu/plane/plane_resample.h"
 
 namespace millrace {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/packed_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "daemon/backend/cpu/making/padding.h"

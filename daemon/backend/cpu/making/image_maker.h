@@ -18,7 +18,7 @@
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cpu/plane_resample.h"
+#include "kernels/cpu/plane/plane_resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/packed/packed_image.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/backend/cpu/decoders/library_decoder.h"
-#include "daemon/model/encoded_image.h"
+#include "daemon/model/bytes/encoded_image.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/packed/encoder.h"
 

@@ -6,7 +6,7 @@
 
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 #include "daemon/backend/cpu/making/fused_output.h"
-#include "kernels/cpu/plane_resample.h"
+#include "kernels/cpu/plane/plane_resample.h"
 
 namespace millrace {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "kernels/cuda/reconstruct.h"
-#include "kernels/cuda/tokenise.h"
-#include "kernels/cuda/unpack.h"
+#include "kernels/cuda/reconstruct/reconstruct.h"
+#include "kernels/cuda/tokenise/tokenise.h"
+#include "kernels/cuda/unpack/unpack.h"
 
 namespace millrace::cuda {
 

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <span>
 
-#include "kernels/cuda/workspace_layout.h"
+#include "kernels/cuda/plan/workspace_layout.h"
 #include "proto/base/result.h"
 #include "proto/cuda/driver.h"
 

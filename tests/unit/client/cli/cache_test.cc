@@ -1,10 +1,10 @@
 // What the command line says about the daemon's cache, and what converted files are called.
 #include <catch2/catch.hpp>
 
-#include "client/cli/cache_counts.h"
 #include "client/cli/convert/names.h"
-#include "client/cli/run_report.h"
-#include "client/cli/unpacked.h"
+#include "client/cli/text/cache_counts.h"
+#include "client/cli/text/run_report.h"
+#include "client/cli/text/unpacked.h"
 
 using namespace millrace;
 using namespace millrace::cli;

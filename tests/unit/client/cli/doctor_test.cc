@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/cli/findings.h"
-#include "client/cli/host_checks.h"
-#include "tests/support/temp_folder.h"
+#include "client/cli/commands/host_checks.h"
+#include "client/cli/text/findings.h"
+#include "tests/support/host/temp_folder.h"
 
 using namespace millrace;
 using namespace millrace::cli;

@@ -12,19 +12,19 @@
 #include <random>
 #include <set>
 
-#include "client/cli/contact_sheet.h"
-#include "client/cli/findings.h"
-#include "client/cli/font.h"
-#include "client/cli/help_format.h"
-#include "client/cli/json.h"
 #include "client/cli/options.h"
-#include "client/cli/png_file.h"
+#include "client/cli/picture/contact_sheet.h"
+#include "client/cli/picture/font.h"
+#include "client/cli/picture/png_file.h"
+#include "client/cli/picture/to_pixels.h"
 #include "client/cli/position_file.h"
-#include "client/cli/progress.h"
 #include "client/cli/recipe_options.h"
-#include "client/cli/skipped_files.h"
-#include "client/cli/stats_text.h"
-#include "client/cli/to_pixels.h"
+#include "client/cli/text/findings.h"
+#include "client/cli/text/help_format.h"
+#include "client/cli/text/json.h"
+#include "client/cli/text/progress.h"
+#include "client/cli/text/skipped_files.h"
+#include "client/cli/text/stats_text.h"
 
 using namespace millrace;
 using namespace millrace::cli;

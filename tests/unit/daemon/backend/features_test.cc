@@ -8,9 +8,9 @@
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/heic_files.h"
-#include "tests/support/png_file.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/heic_files.h"
+#include "tests/support/pictures/png_file.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 

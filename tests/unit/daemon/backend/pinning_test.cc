@@ -8,7 +8,7 @@
 
 #include "daemon/backend/cpu/lanes/pinning.h"
 #include "daemon/backend/cpu/lanes/topology.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/cache/fit_for_store.h"
+#include "daemon/cache/disk/fit_for_store.h"
 #include "daemon/cache/image_cache.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 
 namespace millrace {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/cache/picture_rig.h"
 
 namespace millrace {

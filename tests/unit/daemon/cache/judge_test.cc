@@ -3,8 +3,8 @@
 #include <map>
 #include <random>
 
-#include "tests/support/cache_judge.h"
-#include "tests/support/judged_traces.h"
+#include "tests/support/policy/cache_judge.h"
+#include "tests/support/policy/judged_traces.h"
 #include "tests/support/rounds.h"
 
 namespace millrace::test {

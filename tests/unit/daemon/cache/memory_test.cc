@@ -5,7 +5,7 @@
 #include "daemon/cache/being_made.h"
 #include "daemon/cache/cache_key.h"
 #include "daemon/cache/memory_tier.h"
-#include "daemon/cache/touch_notes.h"
+#include "daemon/cache/policy/touch_notes.h"
 
 namespace millrace {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "daemon/cache/image_cache.h"
 #include "daemon/cache/picture_use.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/cache/policy.h"
-#include "daemon/cache/use_table.h"
+#include "daemon/cache/policy/policy.h"
+#include "daemon/cache/policy/use_table.h"
 #include "daemon/plan/epoch_order.h"
 
 namespace millrace {

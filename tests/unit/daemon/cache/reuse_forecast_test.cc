@@ -2,7 +2,7 @@
 #include <set>
 #include <thread>
 
-#include "daemon/cache/touch_sketch.h"
+#include "daemon/cache/policy/touch_sketch.h"
 #include "tests/unit/daemon/cache/policy_rig.h"
 
 namespace millrace {

@@ -15,9 +15,9 @@
 #include "proto/base/bounded_queue.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 
 using namespace millrace;
 using namespace std::chrono_literals;

@@ -6,7 +6,7 @@
 
 #include "daemon/door/frame_meter.h"
 #include "daemon/door/http2_frames.h"
-#include "tests/support/http2_connection.h"
+#include "tests/support/host/http2_connection.h"
 
 using namespace millrace;
 using namespace std::chrono_literals;

@@ -7,7 +7,7 @@
 
 #include "daemon/door/sleep_breaker.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/lingering_socket.h"
+#include "tests/support/host/lingering_socket.h"
 
 namespace millrace {
 namespace {

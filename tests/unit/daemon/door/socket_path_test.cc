@@ -10,7 +10,7 @@
 #include "daemon/door/socket_path.h"
 #include "proto/base/unique_fd.h"
 #include "proto/rpc/unix_address.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 using namespace millrace;
 

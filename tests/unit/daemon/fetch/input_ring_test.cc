@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "daemon/fetch/input_ring.h"
+#include "daemon/fetch/read/input_ring.h"
 
 namespace millrace {
 namespace {

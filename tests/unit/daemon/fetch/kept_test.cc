@@ -9,11 +9,11 @@
 #include <optional>
 #include <thread>
 
-#include "daemon/fetch/identity.h"
-#include "daemon/fetch/sample_reader.h"
-#include "tests/support/process.h"
+#include "daemon/fetch/open/identity.h"
+#include "daemon/fetch/read/sample_reader.h"
+#include "tests/support/host/process.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/daemon/fetch/tree.h"
 
 namespace millrace {

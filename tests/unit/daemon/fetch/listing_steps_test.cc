@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/listing.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "daemon/fetch/list/listing.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/listing.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "daemon/fetch/list/listing.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/unit/daemon/fetch/strangers.h"
 
 namespace millrace {

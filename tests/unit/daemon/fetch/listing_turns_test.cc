@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "daemon/fetch/fetcher.h"
-#include "daemon/fetch/listing.h"
-#include "daemon/fetch/listing_thread.h"
+#include "daemon/fetch/list/listing.h"
+#include "daemon/fetch/list/listing_thread.h"
 #include "proto/base/mutex.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace {
 namespace {

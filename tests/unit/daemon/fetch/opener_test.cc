@@ -12,12 +12,12 @@
 #include <thread>
 
 #include "daemon/fetch/fetcher.h"
-#include "daemon/fetch/opener_link.h"
+#include "daemon/fetch/open/opener_link.h"
 #include "daemon/opener/kerberos_mounts.h"
 #include "proto/base/mutex.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/eventually.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

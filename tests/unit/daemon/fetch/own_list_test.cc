@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/own_list.h"
-#include "tests/support/temp_folder.h"
+#include "daemon/fetch/list/own_list.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "daemon/fetch/path_walk.h"
-#include "daemon/fetch/refusals.h"
+#include "daemon/fetch/open/path_walk.h"
+#include "daemon/fetch/open/refusals.h"
 #include "tests/unit/daemon/fetch/tree.h"
 
 namespace millrace {

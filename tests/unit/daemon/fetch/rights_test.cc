@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <vector>
 
-#include "daemon/fetch/caller_rights.h"
-#include "daemon/fetch/folder_verdicts.h"
-#include "daemon/fetch/unmapped_ids.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "daemon/fetch/open/caller_rights.h"
+#include "daemon/fetch/open/folder_verdicts.h"
+#include "daemon/fetch/open/unmapped_ids.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace {
 namespace {

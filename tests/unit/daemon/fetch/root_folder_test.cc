@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/root_folder.h"
+#include "daemon/fetch/open/root_folder.h"
 #include "tests/unit/daemon/fetch/strangers.h"
 #include "tests/unit/daemon/fetch/tree.h"
 

@@ -14,11 +14,11 @@
 #include <string>
 #include <thread>
 
-#include "daemon/fetch/identity.h"
-#include "daemon/fetch/read_file.h"
-#include "daemon/fetch/roots.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
+#include "daemon/fetch/open/identity.h"
+#include "daemon/fetch/open/roots.h"
+#include "daemon/fetch/read/read_file.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/unit/daemon/fetch/strangers.h"
 #include "tests/unit/daemon/fetch/tree.h"

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/read_file.h"
-#include "daemon/fetch/roots.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
+#include "daemon/fetch/open/roots.h"
+#include "daemon/fetch/read/read_file.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 
 namespace millrace {
 

@@ -8,14 +8,14 @@
 
 #include "daemon/fetch/fetcher.h"
 #include "daemon/fetch/host_want.h"
-#include "daemon/fetch/roots.h"
-#include "daemon/fetch/sample_reader.h"
+#include "daemon/fetch/open/roots.h"
+#include "daemon/fetch/read/sample_reader.h"
 #include "proto/base/sanitized.h"
-#include "tests/support/descriptor_limit.h"
-#include "tests/support/image_folder.h"
+#include "tests/support/host/descriptor_limit.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 namespace {

@@ -14,12 +14,12 @@
 #include <string>
 #include <thread>
 
-#include "daemon/fetch/open_at.h"
-#include "daemon/fetch/read_file.h"
-#include "daemon/fetch/roots.h"
-#include "tests/support/image_folder.h"
+#include "daemon/fetch/open/open_at.h"
+#include "daemon/fetch/open/roots.h"
+#include "daemon/fetch/read/read_file.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 #include "tests/unit/daemon/fetch/strangers.h"
 
 namespace millrace {

@@ -2,7 +2,7 @@
 
 #include "daemon/formats/decoding_memory.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

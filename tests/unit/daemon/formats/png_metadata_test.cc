@@ -5,8 +5,8 @@
 
 #include "daemon/formats/inflated_text.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/png_file.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/png_file.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

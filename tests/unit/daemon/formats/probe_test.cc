@@ -8,7 +8,7 @@
 #include "daemon/formats/jpeg.h"
 #include "daemon/formats/orientation.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

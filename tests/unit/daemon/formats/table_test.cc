@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "daemon/formats/format_table.h"
-#include "tests/support/heic_files.h"
-#include "tests/support/mrp_file.h"
-#include "tests/support/test_images.h"
+#include "tests/support/jpeg/mrp_file.h"
+#include "tests/support/pictures/heic_files.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "daemon/memory/segment_maker.h"
-#include "tests/support/eventually.h"
-#include "tests/support/segment_budget.h"
-#include "tests/support/short_of_room.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/segment_budget.h"
+#include "tests/support/host/short_of_room.h"
 
 using namespace millrace;
 

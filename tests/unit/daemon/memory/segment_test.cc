@@ -21,7 +21,7 @@
 
 #include "daemon/memory/segment.h"
 #include "proto/shm/segment_layout.h"
-#include "tests/support/segment_budget.h"
+#include "tests/support/host/segment_budget.h"
 #include "tests/support/skip.h"
 
 namespace millrace {

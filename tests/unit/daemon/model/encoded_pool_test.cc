@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-#include "daemon/model/encoded_image.h"
-#include "daemon/model/encoded_pool.h"
+#include "daemon/model/bytes/encoded_image.h"
+#include "daemon/model/bytes/encoded_pool.h"
 
 namespace millrace {
 namespace {

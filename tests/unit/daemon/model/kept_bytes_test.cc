@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstddef>
 
-#include "daemon/model/kept_bytes.h"
+#include "daemon/model/bytes/kept_bytes.h"
 
 namespace millrace {
 namespace {

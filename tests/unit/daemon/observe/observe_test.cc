@@ -16,7 +16,7 @@
 #include "daemon/observe/key_values.h"
 #include "daemon/observe/log.h"
 #include "proto/base/unique_fd.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

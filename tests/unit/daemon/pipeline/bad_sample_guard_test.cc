@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/pipeline/bad_sample_guard.h"
+#include "daemon/pipeline/batch/bad_sample_guard.h"
 
 namespace millrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/batch/batch.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -8,8 +8,8 @@
 #include <csignal>
 #include <memory>
 
-#include "daemon/pipeline/epoch_run.h"
-#include "daemon/pipeline/given_out.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
+#include "daemon/pipeline/epoch/given_out.h"
 
 namespace millrace {
 namespace {

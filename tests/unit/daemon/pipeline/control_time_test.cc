@@ -1,4 +1,4 @@
-#include "daemon/pipeline/control_time.h"
+#include "daemon/pipeline/turns/control_time.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
 
 namespace millrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/pipeline/fair_queue.h"
+#include "daemon/pipeline/turns/fair_queue.h"
 
 namespace millrace {
 namespace {

@@ -1,7 +1,7 @@
 // Epochs whose order their clients say.
 #include <catch2/catch.hpp>
 
-#include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
 
 namespace millrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/mend.h"
+#include "daemon/pipeline/batch/mend.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

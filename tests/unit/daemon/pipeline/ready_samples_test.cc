@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "daemon/pipeline/ready_samples.h"
+#include "daemon/pipeline/turns/ready_samples.h"
 
 namespace millrace {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/pipeline/session_uses.h"
+#include "daemon/pipeline/epoch/session_uses.h"
 
 namespace millrace {
 namespace {

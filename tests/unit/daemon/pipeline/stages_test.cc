@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "daemon/admit/ledger.h"
-#include "daemon/pipeline/epoch_run.h"
-#include "daemon/pipeline/given_out.h"
-#include "daemon/pipeline/large_pictures.h"
+#include "daemon/pipeline/epoch/epoch_run.h"
+#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/turns/large_pictures.h"
 
 namespace millrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/tensor_layout.h"
+#include "daemon/pipeline/batch/tensor_layout.h"
 
 #include <catch2/catch.hpp>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/user_reads.h"
+#include "daemon/pipeline/turns/user_reads.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "daemon/publish/publisher.h"
-#include "tests/support/segment_budget.h"
+#include "tests/support/host/segment_budget.h"
 
 using namespace millrace;
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "millrace/v1/cache.grpc.pb.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;

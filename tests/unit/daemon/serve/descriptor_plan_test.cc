@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "daemon/serve/descriptor_plan.h"
+#include "daemon/serve/handoff/descriptor_plan.h"
 
 using namespace millrace;
 

@@ -14,17 +14,17 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/serve/grpc_server.h"
-#include "daemon/serve/handoff_server.h"
-#include "daemon/serve/session_table.h"
+#include "daemon/serve/handoff/handoff_server.h"
+#include "daemon/serve/rpc/grpc_server.h"
+#include "daemon/serve/sessions/session_table.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
 #include "proto/shm/handoff_wire.h"
-#include "tests/support/reply_frames.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/reply_frames.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "daemon/serve/session_listings.h"
+#include "daemon/serve/sessions/session_listings.h"
 
 namespace millrace {
 namespace {

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "proto/shm/segment_layout.h"
-#include "tests/support/eventually.h"
-#include "tests/support/short_of_room.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/short_of_room.h"
 #include "tests/support/skip.h"
 #include "tests/unit/daemon/serve/fixture.h"
 

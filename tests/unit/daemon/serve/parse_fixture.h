@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/serve/parse_message.h"
+#include "daemon/serve/parse/parse_message.h"
 
 namespace millrace {
 

@@ -7,8 +7,8 @@
 #include <future>
 #include <string>
 
-#include "daemon/serve/reply_socket.h"
-#include "tests/support/eventually.h"
+#include "daemon/serve/sessions/reply_socket.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;

@@ -9,7 +9,7 @@
 
 #include "daemon/model/limits.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;

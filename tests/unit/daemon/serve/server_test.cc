@@ -7,8 +7,8 @@
 #include <future>
 
 #include "daemon/backend/backend.h"
-#include "daemon/serve/metric_messages.h"
-#include "tests/support/eventually.h"
+#include "daemon/serve/rpc/metric_messages.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;

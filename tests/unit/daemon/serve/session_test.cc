@@ -7,7 +7,7 @@
 
 #include "proto/base/socket_message.h"
 #include "proto/shm/segment_layout.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;

@@ -8,7 +8,7 @@
 
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/rpc/unix_address.h"
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;

@@ -7,7 +7,7 @@
 
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/settings.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 namespace {

@@ -16,8 +16,8 @@
 #include "daemon/settings/nearest_name.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/handoff_path.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 
 namespace millrace {
 namespace {

@@ -1,7 +1,7 @@
 // Simulated FPGA cards that several processes use, and what is ordered while they run.
 #include <signal.h>
 
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/hls/card/processes.h"
 #include "tests/unit/hls/card/rig.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "hls/table/kernel_table.h"
-#include "tests/support/process.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

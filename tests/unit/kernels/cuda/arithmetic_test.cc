@@ -6,14 +6,14 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/jpeg/inverse_dct.h"
+#include "kernels/cpu/jpeg/dct/inverse_dct.h"
 #include "kernels/cpu/jpeg/rows.h"
 #include "kernels/cpu/store.h"
-#include "kernels/cuda/axis.h"
-#include "kernels/cuda/colour.h"
-#include "kernels/cuda/inverse_dct.h"
-#include "kernels/cuda/reconstruct_rows.h"
-#include "kernels/cuda/weight_table.h"
+#include "kernels/cuda/plan/weight_table.h"
+#include "kernels/cuda/reconstruct/axis.h"
+#include "kernels/cuda/reconstruct/colour.h"
+#include "kernels/cuda/reconstruct/inverse_dct.h"
+#include "kernels/cuda/reconstruct/reconstruct_rows.h"
 #include "tests/support/rounds.h"
 
 namespace millrace::kernels::cuda {

@@ -5,7 +5,7 @@
 
 #include "tests/bench/cuda/checksum_file.h"
 #include "tests/bench/cuda/image_files.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace::kernels::cuda::bench {
 namespace {

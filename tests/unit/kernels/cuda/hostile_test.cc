@@ -1,8 +1,8 @@
 // K1 on damaged data: the verdict, and where it is good the coefficients, are the CPU decoder's.
 #include <algorithm>
 
+#include "tests/support/pictures/test_data.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
 #include "tests/unit/kernels/cuda/tokenise_rig.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

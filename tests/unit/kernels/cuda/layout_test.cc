@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "kernels/cuda/workspace_layout.h"
-#include "tests/support/test_images.h"
+#include "kernels/cuda/plan/workspace_layout.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace::kernels::cuda {

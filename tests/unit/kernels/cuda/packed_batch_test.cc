@@ -2,12 +2,12 @@
 #include <algorithm>
 
 #include "daemon/backend/cpu/making/pack_jpeg.h"
-#include "kernels/cuda/host_run.h"
+#include "kernels/cuda/plan/host_run.h"
 #include "kernels/packed/layout.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/cuda/reconstruct_rig.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/cuda/build_table.h"
-#include "kernels/cuda/plan.h"
-#include "kernels/cuda/start_points.h"
-#include "kernels/cuda/tile.h"
+#include "kernels/cuda/plan/build_table.h"
+#include "kernels/cuda/plan/plan.h"
+#include "kernels/cuda/plan/start_points.h"
+#include "kernels/cuda/reconstruct/tile.h"
 #include "kernels/jpeg/restart_intervals.h"
-#include "tests/support/guarded_bytes.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/host/guarded_bytes.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace::kernels::cuda {

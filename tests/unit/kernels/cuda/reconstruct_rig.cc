@@ -2,12 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "kernels/cpu/orient.h"
 #include "kernels/cuda/host_block.h"
-#include "kernels/cuda/reconstruct.h"
-#include "kernels/cuda/tile_plan.h"
-#include "kernels/cuda/weight_table.h"
+#include "kernels/cuda/plan/tile_plan.h"
+#include "kernels/cuda/plan/weight_table.h"
+#include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/tensor/reference.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cuda/plan.h"
+#include "kernels/cuda/plan/plan.h"
 #include "kernels/tensor/store_table.h"
-#include "tests/support/jpeg_coefficients.h"
+#include "tests/support/jpeg/jpeg_coefficients.h"
 
 namespace millrace {
 

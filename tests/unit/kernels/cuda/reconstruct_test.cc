@@ -4,12 +4,12 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "kernels/cuda/tile_plan.h"
-#include "tests/support/level_difference.h"
-#include "tests/support/random_jpeg.h"
+#include "kernels/cuda/plan/tile_plan.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/level_difference.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/cuda/reconstruct_rig.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

@@ -1,8 +1,8 @@
 // K1 where places of the scan are known: by a seek index, and behind restart markers.
 #include <algorithm>
 
+#include "tests/support/pictures/test_data.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
 #include "tests/unit/kernels/cuda/tokenise_rig.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

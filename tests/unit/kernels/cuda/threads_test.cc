@@ -5,9 +5,9 @@
 #include <deque>
 
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cuda/batch_run.h"
+#include "kernels/cuda/plan/batch_run.h"
 #include "kernels/jpeg/header.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/kernels/cuda/thread_block.h"
 #include "tests/unit/kernels/packed/packed_rig.h"
 

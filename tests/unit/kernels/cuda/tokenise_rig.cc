@@ -5,12 +5,12 @@
 #include <stdexcept>
 
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cuda/build_table.h"
 #include "kernels/cuda/host_block.h"
-#include "kernels/cuda/plan.h"
-#include "kernels/cuda/tokenise.h"
+#include "kernels/cuda/plan/build_table.h"
+#include "kernels/cuda/plan/plan.h"
+#include "kernels/cuda/tokenise/tokenise.h"
 #include "kernels/jpeg/seek_index.h"
-#include "tests/support/block_collector.h"
+#include "tests/support/jpeg/block_collector.h"
 
 namespace millrace {
 

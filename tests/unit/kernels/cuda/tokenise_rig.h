@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/tokenise_args.h"
+#include "kernels/cuda/tokenise/tokenise_args.h"
 #include "kernels/jpeg/header.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
 
 namespace millrace {
 

@@ -2,8 +2,8 @@
 // decoder's.
 #include <algorithm>
 
+#include "tests/support/pictures/test_data.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
 #include "tests/unit/kernels/cuda/tokenise_rig.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

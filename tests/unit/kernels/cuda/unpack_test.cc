@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "kernels/cuda/host_block.h"
-#include "kernels/cuda/packed_groups.h"
-#include "kernels/cuda/unpack.h"
+#include "kernels/cuda/plan/packed_groups.h"
+#include "kernels/cuda/unpack/unpack.h"
 #include "kernels/packed/layout.h"
 #include "kernels/packed/shapes.h"
 #include "tests/support/rounds.h"

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "kernels/jpeg/unstuff.h"
-#include "tests/support/block_collector.h"
-#include "tests/support/guarded_bytes.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/host/guarded_bytes.h"
+#include "tests/support/jpeg/block_collector.h"
+#include "tests/support/jpeg/random_jpeg.h"
 #include "tests/support/rounds.h"
 #include "tests/support/skip.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"

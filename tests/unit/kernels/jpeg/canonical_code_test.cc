@@ -3,7 +3,7 @@
 #include <random>
 
 #include "kernels/jpeg/canonical_code.h"
-#include "tests/support/jpeg_code.h"
+#include "tests/support/jpeg/jpeg_code.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

@@ -1,10 +1,10 @@
 // Our entropy decoder against coefficients that are known: those that a stream was written from, and libjpeg-turbo's.
 #include <algorithm>
 
-#include "tests/support/jpeg_coefficients.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/jpeg_coefficients.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tests/support/random_jpeg.h"
-#include "tests/support/test_images.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 

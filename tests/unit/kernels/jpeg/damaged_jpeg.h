@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "tests/support/restart_damage.h"
+#include "tests/support/jpeg/restart_damage.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

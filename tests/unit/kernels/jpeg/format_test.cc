@@ -5,7 +5,7 @@
 
 #include "kernels/jpeg/restart_intervals.h"
 #include "kernels/jpeg/unstuff.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

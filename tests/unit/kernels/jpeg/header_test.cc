@@ -1,13 +1,13 @@
 // Hostile JPEG headers: what is odd is refused, and what is read is what libjpeg-turbo reads.
 #include <algorithm>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "tests/support/guarded_bytes.h"
-#include "tests/support/random_jpeg.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "tests/support/host/guarded_bytes.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/jpeg/same_header.h"
+#include "tests/support/pictures/stored_size.h"
 #include "tests/support/rounds.h"
-#include "tests/support/same_header.h"
-#include "tests/support/stored_size.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

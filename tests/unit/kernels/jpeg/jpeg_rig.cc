@@ -7,10 +7,10 @@
 #include <fstream>
 #include <iterator>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "tests/support/block_collector.h"
-#include "tests/support/every_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "tests/support/jpeg/block_collector.h"
+#include "tests/support/pictures/every_decoder.h"
 #include "tests/support/rounds.h"
 
 namespace millrace {

@@ -10,7 +10,7 @@
 
 #include "daemon/backend/cpu/decoders/decode.h"
 #include "kernels/cpu/jpeg/decoder.h"
-#include "tests/support/jpeg_stream.h"
+#include "tests/support/jpeg/jpeg_stream.h"
 
 namespace millrace {
 

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "kernels/cpu/jpeg/decoder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_images.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "kernels/cpu/jpeg/aligned.h"
-#include "kernels/cpu/jpeg/entropy_lanes.h"
+#include "kernels/cpu/jpeg/entropy/entropy_lanes.h"
 #include "kernels/jpeg/unstuff.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

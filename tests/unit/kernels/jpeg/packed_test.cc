@@ -3,14 +3,14 @@
 #include <cstring>
 #include <random>
 
+#include "kernels/cpu/jpeg/dct/fast_dct.h"
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cpu/jpeg/fast_dct.h"
 #include "kernels/jpeg/seek_index.h"
 #include "kernels/packed/encoder.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

@@ -1,12 +1,12 @@
 // Files with restart intervals: libjpeg-turbo's pixels in any box, by the markers, and its outcome where they are odd.
 #include <algorithm>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "tests/support/random_jpeg.h"
-#include "tests/support/restart_damage.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/jpeg/restart_damage.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

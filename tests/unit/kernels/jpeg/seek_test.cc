@@ -11,9 +11,9 @@
 #include <random>
 
 #include "kernels/cpu/jpeg/decoder.h"
-#include "tests/support/every_decoder.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/every_decoder.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

@@ -1,7 +1,7 @@
 // Two streams of one image where the second is led astray: it may cost time, never blocks, and never the image.
 #include <algorithm>
 
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
 #include "tests/support/rounds.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 

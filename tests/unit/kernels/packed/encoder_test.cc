@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "kernels/cpu/jpeg/inverse_dct.h"
+#include "kernels/cpu/jpeg/dct/inverse_dct.h"
 #include "tests/unit/kernels/packed/packed_rig.h"
 
 namespace millrace::kernels::packed {

@@ -6,10 +6,10 @@
 
 #include "client/cli/convert/file_packer.h"
 #include "kernels/mrp/restore.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

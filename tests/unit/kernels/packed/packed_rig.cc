@@ -6,7 +6,7 @@
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/jpeg/ordinary.h"
 #include "kernels/packed/layout.h"
-#include "tests/support/block_collector.h"
+#include "tests/support/jpeg/block_collector.h"
 #include "tests/support/skip.h"
 
 namespace millrace::kernels::packed {

@@ -11,7 +11,7 @@
 #include "kernels/packed/encoder.h"
 #include "kernels/packed/packed_image.h"
 #include "kernels/packed/unpack.h"
-#include "tests/support/guarded_bytes.h"
+#include "tests/support/host/guarded_bytes.h"
 
 namespace millrace::kernels::packed {
 

@@ -7,8 +7,8 @@
 
 #include "kernels/jpeg/ordinary.h"
 #include "kernels/packed/shapes.h"
+#include "tests/support/pictures/test_data.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
 #include "tests/unit/kernels/packed/packed_rig.h"
 
 namespace millrace::kernels::packed {

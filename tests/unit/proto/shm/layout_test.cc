@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/slots/slot_pool.h"
-#include "tests/support/segment_budget.h"
+#include "tests/support/host/segment_budget.h"
 
 namespace millrace {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "kernels/cuda/host_run.h"
-#include "kernels/cuda/reconstruct.h"
-#include "kernels/cuda/tokenise.h"
-#include "kernels/cuda/workspace_layout.h"
-#include "tests/support/test_images.h"
+#include "kernels/cuda/plan/host_run.h"
+#include "kernels/cuda/plan/workspace_layout.h"
+#include "kernels/cuda/reconstruct/reconstruct.h"
+#include "kernels/cuda/tokenise/tokenise.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/support/cuda_driver/scenes.h"
 
 namespace millrace::cuda_scenes {

@@ -2,7 +2,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 #include "tests/unit/support/cuda_driver/rig.h"
 
 namespace millrace {

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
 #include "tests/unit/support/cuda_driver/rig.h"
 
 namespace millrace {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "kernels/cuda/tokenise.h"
+#include "kernels/cuda/tokenise/tokenise.h"
 #include "tests/unit/support/cuda_driver/scenes.h"
 
 namespace millrace::cuda_scenes {

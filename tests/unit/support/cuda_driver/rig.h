@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/process.h"
+#include "tests/support/host/process.h"
 
 namespace millrace {
 

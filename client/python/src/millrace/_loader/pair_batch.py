@@ -168,7 +168,7 @@ def _with_kind(error: SampleError) -> SampleError:
 
 
 def mend(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> None:
-    """Does to images and masks alike what the policy says; as the daemon does it to images (daemon/pipeline/mend.h).
+    """Does to images and masks alike what the policy says; as the daemon does it to images (daemon/pipeline/batch/mend.h).
 
     Args:
         batch: its slots are written to, in this process alone; batches that are read-only become copies.

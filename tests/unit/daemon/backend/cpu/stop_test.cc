@@ -11,8 +11,8 @@
 #include "daemon/backend/words.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/conformance/bench_of_backend.h"
-#include "tests/support/eventually.h"
-#include "tests/support/touch_trap.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/touch_trap.h"
 
 namespace millrace {
 namespace {

@@ -15,13 +15,13 @@
 #include "daemon/backend/cuda/cuda_lane.h"
 #include "daemon/formats/probe.h"
 #include "tests/conformance/bench_of_backend.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/eventually.h"
-#include "tests/support/image_folder.h"
-#include "tests/support/process.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/process.h"
+#include "tests/support/host/temp_folder.h"
+#include "tests/support/pictures/image_folder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 namespace {

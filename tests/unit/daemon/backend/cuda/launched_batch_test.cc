@@ -10,10 +10,10 @@
 
 #include "daemon/backend/cuda/worker/batch_launch.h"
 #include "kernels/cuda/host_block.h"
-#include "kernels/cuda/host_run.h"
-#include "kernels/cuda/reconstruct.h"
-#include "kernels/cuda/tokenise.h"
-#include "tests/support/test_images.h"
+#include "kernels/cuda/plan/host_run.h"
+#include "kernels/cuda/reconstruct/reconstruct.h"
+#include "kernels/cuda/tokenise/tokenise.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tests/support/descriptor_limit.h"
+#include "tests/support/host/descriptor_limit.h"
 #include "tests/support/skip.h"
 #include "tests/unit/daemon/cache/store/rig.h"
 

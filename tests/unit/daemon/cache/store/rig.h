@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/cache/disk_store.h"
-#include "tests/support/temp_folder.h"
+#include "daemon/cache/disk/disk_store.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/handoff/guests.h"
 
 namespace millrace {

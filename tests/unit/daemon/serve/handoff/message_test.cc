@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "daemon/serve/handoff_message.h"
+#include "daemon/serve/handoff/handoff_message.h"
 
 namespace millrace {
 namespace {

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/serve/handoff_server.h"
+#include "daemon/serve/handoff/handoff_server.h"
 #include "proto/base/mutex.h"
 #include "proto/base/socket_message.h"
-#include "tests/support/temp_folder.h"
+#include "tests/support/host/temp_folder.h"
 
 namespace millrace {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "tests/support/eventually.h"
+#include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/handoff/guests.h"
 
 namespace millrace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/decoder_table.h"
+#include "daemon/backend/cpu/decoders/heif/avif_decoder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 
 namespace millrace {

@@ -1,7 +1,7 @@
 // BMP: pixels of every kind of it, boxes against whole pictures, and the verdicts on bad files. What Pillow makes of many
 // more: tests/golden/raster_files.py.
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 
 namespace millrace {

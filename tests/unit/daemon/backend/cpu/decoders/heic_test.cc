@@ -4,9 +4,9 @@
 #include <string>
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
-#include "daemon/backend/cpu/decoders/heic_decoder.h"
+#include "daemon/backend/cpu/decoders/heif/heic_decoder.h"
 #include "daemon/heif/hevc_units.h"
-#include "tests/support/heic_files.h"
+#include "tests/support/pictures/heic_files.h"
 #include "tests/support/skip.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 

@@ -6,14 +6,14 @@
 #include <chrono>
 #include <random>
 
-#include "daemon/backend/cpu/decoders/png_decoder.h"
-#include "daemon/backend/cpu/decoders/png_quick_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_quick_decoder.h"
 #include "daemon/formats/probe.h"
 #include "proto/base/sanitized.h"
-#include "tests/support/limited_memory.h"
-#include "tests/support/png_file.h"
+#include "tests/support/host/limited_memory.h"
+#include "tests/support/pictures/png_file.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <random>
 
-#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png/png_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "tests/conformance/slow_path.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 
 namespace millrace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 
 namespace millrace {

@@ -1,7 +1,7 @@
 // TIFF: pixels of its kinds, strips and tiles, boxes against whole pictures, and the verdicts on bad files. What Pillow makes
 // of many more: tests/golden/tiff_files.py.
-#include "daemon/backend/cpu/decoders/tiff_decoder.h"
-#include "tests/support/test_images.h"
+#include "daemon/backend/cpu/decoders/tiff/tiff_decoder.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 
 namespace millrace {

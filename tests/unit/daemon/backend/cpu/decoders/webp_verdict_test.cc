@@ -10,9 +10,9 @@
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_frame.h"
 #include "proto/base/sanitized.h"
-#include "tests/support/limited_memory.h"
+#include "tests/support/host/limited_memory.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "proto/base/sanitized.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/eventually.h"
-#include "tests/support/process.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/host/eventually.h"
+#include "tests/support/host/process.h"
 #include "tests/unit/daemon/backend/cpu/isolation/isolation_rig.h"
 
 namespace millrace {

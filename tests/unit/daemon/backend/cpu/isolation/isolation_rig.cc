@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "tests/support/decoder_processes.h"
-#include "tests/support/process.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/host/process.h"
 
 namespace millrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/backend/cpu/isolation/decoder_children.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 

@@ -14,9 +14,9 @@
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "proto/base/sanitized.h"
-#include "tests/support/decoder_processes.h"
-#include "tests/support/descriptor_limit.h"
-#include "tests/support/heic_files.h"
+#include "tests/support/host/decoder_processes.h"
+#include "tests/support/host/descriptor_limit.h"
+#include "tests/support/pictures/heic_files.h"
 #include "tests/support/skip.h"
 #include "tests/unit/daemon/backend/cpu/isolation/isolation_rig.h"
 

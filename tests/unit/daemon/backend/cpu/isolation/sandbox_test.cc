@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "proto/base/sanitized.h"
-#include "tests/support/process.h"
+#include "tests/support/host/process.h"
 #include "tests/support/skip.h"
 
 namespace millrace {

@@ -8,7 +8,7 @@
 #include "daemon/backend/cpu/making/cached_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

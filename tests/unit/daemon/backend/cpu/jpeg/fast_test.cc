@@ -15,9 +15,9 @@
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"
 #include "proto/base/sanitized.h"
-#include "tests/support/level_difference.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/level_difference.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

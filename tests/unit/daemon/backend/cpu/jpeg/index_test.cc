@@ -6,8 +6,8 @@
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/skip.h"
-#include "tests/support/test_images.h"
 
 namespace millrace {
 namespace {

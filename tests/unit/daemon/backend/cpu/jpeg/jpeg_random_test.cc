@@ -1,9 +1,9 @@
 // Our JPEG decoder and libjpeg-turbo on random streams, whole and damaged: the same pixels, the same verdicts.
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "tests/support/random_jpeg.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/stored_size.h"
 #include "tests/support/rounds.h"
-#include "tests/support/stored_size.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

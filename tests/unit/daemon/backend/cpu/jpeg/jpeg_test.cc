@@ -4,9 +4,9 @@
 #include <chrono>
 #include <random>
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "tests/conformance/slow_path.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

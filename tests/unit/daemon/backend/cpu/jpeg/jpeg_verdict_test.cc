@@ -2,12 +2,12 @@
 // libjpeg-turbo, with a seek index and without.
 #include <algorithm>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/restart_damage.h"
-#include "tests/support/test_images.h"
+#include "tests/support/jpeg/restart_damage.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

@@ -1,9 +1,9 @@
 // The memory that a JPEG's header is charged for is what libjpeg-turbo gets: enough for every file, and no more.
 #include <catch2/catch.hpp>
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/formats/probe.h"
-#include "tests/support/test_images.h"
+#include "tests/support/pictures/test_images.h"
 
 namespace millrace {
 namespace {

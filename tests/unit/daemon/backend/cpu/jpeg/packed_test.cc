@@ -3,17 +3,17 @@
 #include <cstring>
 #include <random>
 
-#include "daemon/backend/cpu/decoders/jpeg_choice.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/backend/cpu/making/pack_jpeg.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
-#include "tests/support/jpeg_scans.h"
-#include "tests/support/random_jpeg.h"
+#include "tests/support/jpeg/jpeg_scans.h"
+#include "tests/support/jpeg/random_jpeg.h"
+#include "tests/support/pictures/test_data.h"
+#include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
-#include "tests/support/test_data.h"
-#include "tests/support/test_images.h"
 #include "tests/unit/kernels/jpeg/jpeg_rig.h"
 
 namespace millrace {

@@ -1,0 +1,28 @@
+// What was kept of a file, asked for before the file is read. Thread-safe, as its implementation says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "daemon/model/bytes/encoded_image.h"
+#include "daemon/model/bytes/kept_bytes.h"
+#include "daemon/model/files/file_identity.h"
+
+namespace millrace {
+
+// Stands in for a file's bytes.
+struct KeptImage {
+  Kept kept;        // kPacked or kTensor
+  SourceInfo info;  // with the orientation that the file says
+};
+
+class KeptLookup {
+ public:
+  virtual ~KeptLookup() = default;
+
+  // nullopt: nothing, read the file. REQUIRES: the file is open with the rights of the caller, and its identity is
+  // settled (EncodedImage::settled). May read from a disk.
+  virtual std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) = 0;
+};
+
+}  // namespace millrace

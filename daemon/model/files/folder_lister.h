@@ -1,0 +1,52 @@
+// What makes datasets, as a session asks for it, without waiting for it: of folder trees, each listed by its caller's
+// rights, and of files that a client listed itself. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/model/caller.h"
+#include "daemon/model/files/dataset.h"
+#include "daemon/model/files/file_choice.h"
+#include "daemon/model/stop_flag.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// Some of the files that a client lists itself, beneath the folder that goes with them.
+struct FilesPart {
+  std::string paths_untrusted;       // one after the other, each with a zero byte after it
+  std::vector<std::int64_t> labels;  // as many; or none: all are -1
+
+  Bytes memory() const {  // with what the heap takes beside it
+    constexpr std::uint64_t kOfHeap = 64;
+    return {sizeof *this + kOfHeap + paths_untrusted.capacity() + labels.capacity() * sizeof(std::int64_t)};
+  }
+};
+
+// The dataset's root is the path as given.
+struct ListTask {
+  std::string path_untrusted;
+  std::vector<FilesPart> files = {};  // not empty: these beneath that path, and nothing is looked for there
+  FileChoice choice = {};
+  std::shared_ptr<const Caller> caller;              // whose rights apply. Shared by the session's tasks
+  std::shared_ptr<const StopFlag> stop;              // shared with the caller; stopped: it ends as kCancelled
+  std::uint64_t max_files = 0;                       // of a folder: `files` are counted as they come
+  std::function<void(std::uint64_t)> progress = {};  // files so far; may be empty. Not for `files`
+  std::function<Result<void>(Bytes)> room = {};      // what it takes by now; an error ends it. May be empty
+  std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
+};
+
+class FolderLister {
+ public:
+  virtual ~FolderLister() = default;
+
+  // `progress`, `room`, and then `done`, exactly once, are called on a thread of the lister's, and must not block. false: too
+  // many are queued (a state; try again when one is done); `task` is then left as it was.
+  [[nodiscard]] virtual bool try_list(ListTask&& task) = 0;
+};
+
+}  // namespace millrace

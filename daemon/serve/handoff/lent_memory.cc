@@ -1,0 +1,111 @@
+#include "daemon/serve/handoff/lent_memory.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+bool has_ended(int pidfd) {
+  pollfd process{.fd = pidfd, .events = POLLIN};
+  return ::poll(&process, 1, 0) > 0;
+}
+
+}  // namespace
+
+bool BorrowingProcess::has_ended() const {
+  return millrace::has_ended(fd.get());
+}
+
+Result<BorrowingProcess> BorrowingProcess::of(pid_t pid) {
+  if (pid <= 0) return BorrowingProcess{};
+  BorrowingProcess process{.pid = pid, .fd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+  if (process.fd) return process;
+  if (errno == ESRCH) return Error{Code::kUnavailable, "the client's process has ended"};
+  return errno_error("watching the client's process", errno);
+}
+
+bool LentMemory::watches(const BorrowingProcess& process) const {
+  const auto watched = process.fd ? all_->watched.find(process.pid) : all_->watched.end();
+  return watched != all_->watched.end() && !millrace::has_ended(watched->second.descriptor.native_handle());
+}
+
+void LentMemory::keep(LentTo lent) {
+  if (!lent.process.fd) {
+    lent.given_back = false;  // nobody can say later whose it was
+    return add(all_->for_ever, std::move(lent));
+  }
+  const bool is_nobodys = lent.given_back && lent.room->is_lost();
+  if (is_nobodys || lent.process.has_ended()) return;
+  const pid_t pid = lent.process.pid;
+  // A number may belong to another process by now, if its end has not come round yet.
+  if (const auto old = all_->watched.find(pid); old != all_->watched.end()) {
+    if (!millrace::has_ended(old->second.descriptor.native_handle())) {
+      lent.process.fd.reset();  // one is enough
+      lent.of_process = {};
+      return add(old->second.lent, std::move(lent));
+    }
+    all_->watched.erase(old);
+  }
+  const int pidfd = lent.process.fd.release();
+  Watched& watched = all_->watched.try_emplace(pid, control_, pidfd).first->second;
+  const bool is_counted = lent.of_process.amount() != 0;  // else its last one was lent again meanwhile
+  watched.of_process = is_counted ? std::move(lent.of_process) : lent.account->take(Resource::kLentProcesses, 1);
+  add(watched.lent, std::move(lent));
+  watched.descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                                [all = std::weak_ptr(all_), pid](const boost::system::error_code& error) {
+                                  const auto alive = all.lock();
+                                  if (!error && alive) alive->watched.erase(pid);
+                                });
+}
+
+// As a room that may be lent again, or as the room's share alone.
+void LentMemory::add(std::vector<LentTo>& to, LentTo lent) {
+  lent.share = lent.room->share();
+  const auto rooms = std::count_if(to.begin(), to.end(), [](const LentTo& one) { return one.room != nullptr; });
+  std::optional<Charge> of_room;
+  if (lent.given_back && static_cast<std::size_t>(rooms) < kMostRoomsOfOne)
+    of_room = lent.account->try_charge(Resource::kLentRooms, 1);
+  if (of_room) {
+    lent.of_room = *std::move(of_room);
+  } else {
+    lent.room.reset();
+  }
+  to.push_back(std::move(lent));
+}
+
+void LentMemory::drop_lost() {
+  for (auto& [pid, watched] : all_->watched)
+    std::erase_if(watched.lent, [](const LentTo& one) { return one.room && one.room->is_lost(); });
+  std::erase_if(all_->watched, [](const auto& entry) { return entry.second.lent.empty(); });
+}
+
+std::optional<LentTo> LentMemory::take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory,
+                                             Bytes charged) {
+  const auto watched = process.fd ? all_->watched.find(process.pid) : all_->watched.end();
+  if (watched == all_->watched.end() || millrace::has_ended(watched->second.descriptor.native_handle()))
+    return std::nullopt;
+  std::vector<LentTo>& lent = watched->second.lent;
+  const auto found = std::find_if(lent.begin(), lent.end(), [&](const LentTo& one) {
+    return one.room && one.account->owner().user == user && one.memory == &memory &&
+           one.charge.amount() == charged.count && one.room.use_count() == 1 && !one.room->is_lost();
+  });
+  if (found == lent.end()) return std::nullopt;
+  LentTo again = std::move(*found);
+  lent.erase(found);
+  if (lent.empty()) {
+    again.of_process = std::move(watched->second.of_process);
+    all_->watched.erase(watched);
+  }
+  again.process = std::move(process);
+  again.of_room = {};
+  again.given_back = false;
+  return again;
+}
+
+}  // namespace millrace

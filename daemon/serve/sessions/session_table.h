@@ -1,0 +1,162 @@
+// All sessions: who may open one, whose hand-off connection closes one. Admission of sessions is here; of batches, in
+// the pipeline.
+//
+//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ segment_made()
+//                                                                       │    └─▶ a device's memory, if asked for: arena_made()
+//                            begin(): Session, descriptors to the hand-off connection ─▶ `done`
+//                                                                       └─▶ segment_grown(): slots get ready
+//   Stream: Attach(ticket) ─▶ attach()             end of the stream ─▶ detach()
+//   hand-off connection closes ─▶ disconnected(): the session and everything that it holds goes
+//
+// Thread-bound(control).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/admit/ledger.h"
+#include "daemon/memory/copier.h"
+#include "daemon/memory/segment_maker.h"
+#include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/handoff/handoff_server.h"
+#include "daemon/serve/handoff/lent_memory.h"
+#include "daemon/serve/parse/client_request.h"
+#include "daemon/serve/sessions/session.h"
+#include "millrace/v1/statistics.pb.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+struct OpenedSession {
+  SessionId id{};
+  Bytes segment;
+  std::uint32_t slots = 0;
+  Bytes slot_bytes;
+  const TensorMemory* memory = nullptr;  // in which its tensors are; nullptr: in the segment
+  Bytes memory_bytes;
+};
+
+struct AttachedSession {
+  SessionId id{};
+  std::shared_ptr<const DatasetTable> datasets;  // shared with the stream, which parses on gRPC's threads
+  std::shared_ptr<Account> account;              // shared: the stream charges what it parses to it
+};
+
+class SessionTable final : public HandoffServer::Events {
+ public:
+  SessionTable(boost::asio::io_context& control, Ledger& ledger, const Session::Services& services, SegmentMaker& maker,
+               Copier& copier, Counters& counters, const Limits& limits);
+  ~SessionTable() override;
+
+  // The hand-off server reports to this table and is looked into by it. Once, before anything else.
+  void use(HandoffServer& handoff) { handoff_ = &handoff; }
+
+  // `done` is called once, at once on an error that is known at once. kDenied: no such ticket. kPrecondition: it has
+  // its session already. kExhausted: which budget, and how to raise it. kUnavailable: the hand-off connection closed
+  // meanwhile.
+  void open(OpenRequest request, std::function<void(Result<OpenedSession>)> done);
+
+  // The hand-off connection whose ticket it is; nullopt: none.
+  std::optional<ClientId> client_of(const Ticket& ticket_untrusted) const;
+
+  // Whose ticket it is, with a session or without. kDenied: nobody's.
+  Result<std::shared_ptr<const Caller>> caller_with(const Ticket& ticket_untrusted) const;
+
+  // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. kUnavailable: no reply socket.
+  // `stream` is used until detach() or disconnected().
+  Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& stream);
+  // `room`: what is kept of the request is charged with it. Nothing happens once the session is gone.
+  void handle(SessionId id, ClientRequest request, Charge room = {});
+  bool must_wait(SessionId id);              // before its next request is read: see ControlTime
+  void detach(SessionId id, StreamEnd end);  // likewise
+  void stream_ends(SessionId id);            // likewise: its stream has its status
+
+  // An administrator ends the session: its client is told `why`, and all that it has goes. kNotFound: there is none.
+  struct Closed {
+    std::shared_ptr<const Caller> caller;  // shared: it was the session's
+    std::string name;
+  };
+  Result<Closed> close(SessionId id, const Error& why);
+
+  std::size_t sessions() const { return sessions_.size(); }
+  // For what is asked for from here on.
+  void apply(const Limits& limits) { limits_ = limits; }
+
+  // The daemon stops or drains: a client that waits for memory gets `why`, and no more of it is made.
+  void refuse_opening(const Error& why);
+  void leave_waiting() { handoff_->leave_waiting(); }  // UnixListener's
+
+  void describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const;
+  // Somebody wanted to give an order that he may not.
+  void log_denied(const Caller& caller, const std::string& what);
+
+  void disconnected(ClientId client, HandoffServer::Departure how) override;
+  Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;
+
+ private:
+  // What it was let in with.
+  struct Admitted {
+    std::shared_ptr<Account> account;  // shared: becomes the session's
+    SessionCharges charges;
+    Charge memory;  // becomes its segment's
+    std::optional<LentTo> lent;
+  };
+  struct Opening {
+    SessionId id;
+    OpenRequest request;
+    std::shared_ptr<const Caller> caller;  // shared: becomes the session's
+    std::function<void(Result<OpenedSession>)> done;
+    std::shared_ptr<StopFlag> unwanted;  // shared with the maker of the memory
+    Admitted admitted;
+    TensorMemory* memory = nullptr;              // a device's that it asked for
+    Bytes slot_bytes;                            // in the segment
+    std::shared_ptr<Segment> segment = nullptr;  // shared: becomes the session's
+  };
+
+  Result<TensorMemory*> memory_of(const std::string& name_untrusted) const;
+  Bytes segment_slot(const OpenRequest& request, const TensorMemory* memory) const;
+  Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller, const TensorMemory* memory);
+  Result<LentTo> lend(Account& account, BorrowingProcess process, const TensorMemory& memory, Bytes charged);
+  Result<void> lend_anew(Opening& opening);
+  void keep_lent(Opening& opening);
+  void make_arena(ClientId client, const Opening& opening);
+  void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
+  void arena_made(ClientId client, Result<MadeArena> made);
+  void not_opened(ClientId client, Opening& opening, const Error& why);
+  void begin(ClientId client, Opening& opening, std::shared_ptr<Arena> arena);
+  void segment_grown(ClientId client, SegmentProgress progress);
+  Result<void> hand_over(Session& session, const TensorMemory* memory);
+  void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
+  // What its client says of a device's memory: that it has let go of it, or nothing.
+  enum class Lent : std::uint8_t { kMapped, kGivenBack };
+  std::unique_ptr<Session> take(ClientId client, const Error& why, Lent memory);
+  Session* find(SessionId id) const;
+  Session* find(ClientId client) const;
+
+  boost::asio::io_context& control_;
+  Ledger& ledger_;
+  const Session::Services services_;
+  SegmentMaker& maker_;
+  Copier& copier_;
+  Counters& counters_;
+  Limits limits_;  // its sessions look at it
+  HandoffServer* handoff_ = nullptr;
+  LinesByUser log_;
+  const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
+  boost::asio::thread_pool parsing_{2};                                                  // of large requests
+  LentMemory lent_;
+  std::map<ClientId, Opening> opening_;  // their memory is being made
+  std::map<SessionId, std::unique_ptr<Session>> sessions_;
+  std::map<ClientId, SessionId> by_client_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace millrace
