@@ -1,11 +1,14 @@
 #include "daemon/process/lifetime.h"
 
 #include <boost/asio/post.hpp>
+#include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "daemon/model/stopping.h"
 #include "daemon/observe/log.h"
 #include "proto/base/printable.h"
+#include "proto/base/start_thread.h"
 
 namespace millrace {
 
@@ -13,8 +16,25 @@ using namespace std::chrono_literals;
 
 // A client that does not read keeps its connection for so long once everything is answered.
 constexpr std::chrono::milliseconds kFlush{500};
-constexpr std::chrono::seconds kAfterDraining{15};         // until the process has ended
+constexpr std::chrono::seconds kAfterDraining{15};         // until the process has ended, the service manager is told
+constexpr std::chrono::seconds kForThreads{10};            // of these: threads end their last work
 constexpr std::chrono::milliseconds kLongReading{30'000};  // without anything read: worth a word
+
+namespace {
+
+// Clients have all they will get; what is left is to wait for threads. A read from a file server that is gone may never
+// come back, and the process ends without its thread. The store on disk is whole whenever the process ends.
+void end_without_stuck_threads() {
+  Result<std::thread> waiting = start_thread("mr-last-wait", [] {
+    std::this_thread::sleep_for(kForThreads);
+    log_error("stopped without threads that have not come back for " + std::to_string(kForThreads / 1s) +
+              " s: the file system of a root may hang");
+    std::_Exit(EXIT_SUCCESS);
+  });
+  if (waiting) waiting->detach();
+}
+
+}  // namespace
 
 void Lifetime::run(const Parts& parts) {
   parts_.emplace(parts);
@@ -27,6 +47,7 @@ void Lifetime::run(const Parts& parts) {
     report();
   });
   control_.run();
+  end_without_stuck_threads();
 }
 
 // For the operator who looks at the service.

@@ -152,6 +152,18 @@ TEST_CASE("a disk that is slow delays those who read from it, and an epoch from 
   REQUIRE(slow_made < 4 * kDiskImages + 256);  // the slow epoch had come no further than half its way
 }
 
+TEST_CASE("a daemon that is told to stop ends, although reads of its files do not come back", "[system]") {
+  DiskRig rig("memory = 0\n", "drain_seconds = 1\n");
+  Session session = session_of(rig.daemon, 2);
+  rig.faults.reads_hang(rig.pictures);
+  need(session.submit(batch_of({rig.paths[0], rig.paths[1]}, OnError::kSkip)));
+  REQUIRE(eventually([&] { return rig.daemon.errors().find("files of user") != std::string::npos; }));  // they hang
+
+  rig.daemon.kill(SIGTERM);
+  CHECK(rig.daemon.wait() == 0);
+  CHECK(rig.daemon.errors().find("stopped without threads that have not come back") != std::string::npos);
+}
+
 TEST_CASE("a time of day that jumps costs no sample and ends no session", "[system]") {
   DiskRig rig("settled_seconds = 2\n");
   Session session = session_of(rig.daemon, 4);
