@@ -54,7 +54,7 @@ std::optional<KeptImage> ImageCache::find(const FileIdentity& identity, const Ke
     const CacheKey key = kind == KeptKind::kTensor ? tensor_key_of(file, wish.tensor_of) : file;
     std::optional<KeptEntry> entry = memory_.find(key, kind, wish.member, Look::kFirst);
     if (!entry) entry = find_on_disk(key, kind, wish.member);
-    if (entry && entry->settled) return KeptImage{{kind, std::move(entry->bytes)}, entry->info};
+    if (entry && entry->stable) return KeptImage{{kind, std::move(entry->bytes)}, entry->info};
   }
   return std::nullopt;
 }
@@ -75,7 +75,7 @@ std::optional<KeptEntry> ImageCache::find_on_disk(const CacheKey& key, KeptKind 
 
 bool ImageCache::store(const CacheKey& key, KeptKind kind, KeptEntry entry, const std::optional<StoredFacts>& of_file) {
   bool on_disk = false;
-  if (of_file && (kind == KeptKind::kIndex || entry.settled)) {
+  if (of_file && (kind == KeptKind::kIndex || entry.stable)) {
     StoredFacts facts = *of_file;
     facts.info = entry.info;
     facts.contents = entry.contents;
@@ -121,7 +121,7 @@ bool ImageCache::is_shared(const DatasetMember& member) const {
 bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes) {
   const std::size_t file_bytes = image.identity ? image.identity->bytes() : image.bytes.size();
   const Beside beside = image.kept ? Beside::kPacked : Beside::kIndex;
-  return memory_.has_room_for(key, bytes) || (image.settled && disk_.has_room_for(bytes)) ||
+  return memory_.has_room_for(key, bytes) || (image.stable && disk_.has_room_for(bytes)) ||
          memory_.is_worth_making(key, {.kind = kind,
                                        .bytes = bytes,
                                        .member = image.wish.member,

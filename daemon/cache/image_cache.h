@@ -57,16 +57,16 @@ class ImageCache final : public KeptLookup, public CacheOrders {
   // The seed that key_of() takes. It stays the same for as long as the state directory is kept.
   std::uint64_t seed() const { return seed_.value; }
 
-  // A settled tensor, else a settled packed form, as far as they are wished for.
+  // A stable tensor, else a stable packed form, as far as they are wished for.
   std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) override;
 
-  // For lanes. nullopt: none. Of pictures the caller compares what they were made of, unless both are settled.
+  // For lanes. nullopt: none. Of pictures the caller compares what they were made of, unless both are stable.
   // `member`: of the sample that it is wanted for.
   std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind, const DatasetMember& member = {});
   // A file was asked for of which find(identity) had nothing. Once for each time, and before the lane looks for it itself.
   void asked(const CacheKey& key, const DatasetMember& member) { memory_.asked(key, member); }
   // `of_file`: what to write to disk beside what the entry has. nullopt: the key is not of a file's identity, and the
-  // entry never leaves memory; nor does a picture that is not settled.
+  // entry never leaves memory; nor does a picture that is not stable.
   // Whether there is a place for it, in memory or in what is to be written to disk.
   bool store(const CacheKey& key, KeptKind kind, KeptEntry entry,
              const std::optional<StoredFacts>& of_file = std::nullopt);

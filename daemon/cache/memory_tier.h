@@ -30,7 +30,7 @@ struct KeptEntry {
   KeptBytes bytes;
   SourceInfo info{};           // with the orientation that the file says. Of pictures only, as are the next two
   std::uint64_t contents = 0;  // digest_of() the file's bytes
-  bool settled = false;        // see EncodedImage: nobody need compare `contents`
+  bool stable = false;         // see EncodedImage: nobody need compare `contents`
   DatasetMember member{};      // whose it is
   Savings savings{};           // of nothing it is worth nothing, and goes first
 };

@@ -29,8 +29,8 @@ bool PictureUse::find(KeptKind kind) {
     return false;
   }
   image_.kept = Kept{kind, entry->bytes};
-  if (image_.settled && !entry->settled) {  // from now on without reading the file
-    entry->settled = true;
+  if (image_.stable && !entry->stable) {  // from now on without reading the file
+    entry->stable = true;
     cache_.store(key_of(kind), kind, *std::move(entry), file_facts(image_, kind));
   }
   return true;
@@ -38,7 +38,7 @@ bool PictureUse::find(KeptKind kind) {
 
 // Bytes without an identity are their own key.
 bool PictureUse::is_of_image(const KeptEntry& entry) {
-  if (!image_.identity || (image_.settled && entry.settled)) return true;
+  if (!image_.identity || (image_.stable && entry.stable)) return true;
   if (!contents_) contents_ = digest_of(image_.bytes.view(), cache_.seed());
   return entry.contents == *contents_;
 }
@@ -59,7 +59,7 @@ bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, Kep
   KeptEntry entry{.bytes = std::move(picture),
                   .info = image.info,
                   .contents = digest_of(image.bytes.view(), cache.seed()),
-                  .settled = image.settled,
+                  .stable = image.stable,
                   .member = image.wish.member,
                   .savings = savings_of(kind, image.identity ? image.identity->bytes() : image.bytes.size(),
                                         image.kept ? Beside::kPacked : Beside::kIndex)};

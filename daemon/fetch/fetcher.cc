@@ -63,7 +63,7 @@ class FileFetcher : public Fetcher {
         reader_(*roots_, {.limits = options.limits,
                           .pool = options.pool,
                           .kept = options.kept,
-                          .settled = options.settled,
+                          .stable_after = options.stable_after,
                           .files_at_once = threads_of(options)}),
         counters_(counters),
         tasks_(options.queue),

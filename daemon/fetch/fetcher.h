@@ -93,7 +93,7 @@ class Fetcher : public FolderLister, public RingMaker {
     InForce<SampleLimits> limits;
     EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
     KeptLookup* kept = nullptr;   // asked before a file is read; outlives the fetcher. Null: nothing is kept
-    std::chrono::seconds settled = kSettled;
+    std::chrono::seconds stable_after = kStableAfter;
   };
 
   // kInvalid: a root that is no absolute path.

@@ -3,10 +3,10 @@
 // in.
 //
 //   destination() ──▶ a backend writes there ────────┐
-//   stage() ──▶ a backend writes host bytes for it ──┴─▶ settle(): uploads, repairs ──▶ done ──▶ sealed by the ledger
+//   stage() ──▶ a backend writes host bytes for it ──┴─▶ finalize(): uploads, repairs ──▶ done ──▶ sealed by the ledger
 //
 // A slot's bytes belong to the holder of its lease, a step after the other: backends until all their jobs are done, the
-// arena until settle()'s `done`, then the client until it releases the slot. The control thread never reads or writes
+// arena until finalize()'s `done`, then the client until it releases the slot. The control thread never reads or writes
 // them. The memory is given back when the last shared_ptr to its arena goes: the session's, and one a batch under way.
 //
 // Thread-bound(control).
@@ -62,16 +62,16 @@ class Arena {
 
   // Where a backend that can write this memory writes. Of destination() and stage() for a range the last one counts.
   virtual Destination destination(SlotIndex slot, SlotRange range) = 0;
-  // Where any other writes: host bytes, zeroes at first, which settle() brings to the range.
+  // Where any other writes: host bytes, zeroes at first, which finalize() brings to the range.
   virtual Destination stage(SlotIndex slot, SlotRange range) = 0;
 
   // Makes the slot's bytes final: brings what was staged to its place, then carries out `repairs` in order. Never
   // blocks: a thread of the arena's does it. `done` is called exactly once, on the control thread; at once if there is
   // nothing to do. kUnavailable: the device is lost, and the slot's bytes with it. REQUIRES: no backend writes to the
   // slot.
-  virtual void settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) = 0;
+  virtual void finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) = 0;
 
-  // The batch came to nothing: what was staged is let go. REQUIRES: as settle().
+  // The batch came to nothing: what was staged is let go. REQUIRES: as finalize().
   virtual void forget(SlotIndex slot) = 0;
 
   virtual HandedOver hand_over() const = 0;

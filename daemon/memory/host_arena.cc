@@ -23,7 +23,7 @@ Destination HostArena::destination(SlotIndex slot, SlotRange range) {
   return {.memory = kHostMemory, .offset = offset, .bytes = range.bytes, .host = segment_->data() + offset};
 }
 
-void HostArena::settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) {
+void HostArena::finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) {
   if (repairs.empty()) return done({});
   std::vector<Copy> copies;
   copies.reserve(repairs.size());

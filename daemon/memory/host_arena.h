@@ -15,7 +15,7 @@ namespace millrace {
 class HostArena final : public Arena {
  public:
   // `segment`: of shm::segment_bytes(slots, slot_bytes), shared with the session, which is `user`'s. `copier` outlives the
-  // last settle().
+  // last finalize().
   HostArena(std::shared_ptr<Segment> segment, std::uint32_t slots, Bytes slot_bytes, UserId user, Copier& copier);
 
   MemoryId memory() const override { return kHostMemory; }
@@ -24,7 +24,7 @@ class HostArena final : public Arena {
   std::uint64_t records_offset(Bytes tensor) const override;
   Destination destination(SlotIndex slot, SlotRange range) override;
   Destination stage(SlotIndex slot, SlotRange range) override { return destination(slot, range); }
-  void settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
+  void finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
   void forget(SlotIndex) override {}
   HandedOver hand_over() const override { return {segment_->read_only_fd(), segment_->size()}; }
 

@@ -7,9 +7,9 @@
 #include "daemon/pipeline/batch/deadline.h"
 #include "daemon/pipeline/batch/slow_images.h"
 #include "daemon/pipeline/epoch/epoch_planner.h"
+#include "daemon/pipeline/finalizing.h"
 #include "daemon/pipeline/making.h"
 #include "daemon/pipeline/reading.h"
-#include "daemon/pipeline/settling.h"
 #include "daemon/pipeline/turns/user_shares.h"
 #include "daemon/pipeline/waiting.h"
 
@@ -31,7 +31,7 @@ std::vector<std::string> names_of(const std::vector<NamedBackend>& backends) {
 class Pipeline::Stages final : private Waiting::Next,
                                private Reading::Next,
                                private Making::Next,
-                               private Settling::Next {
+                               private Finalizing::Next {
  public:
   struct SessionRun {
     std::shared_ptr<OpenSession> session;  // shared with its batches
@@ -48,7 +48,7 @@ class Pipeline::Stages final : private Waiting::Next,
         time(shares, options.control_clock),
         slow(options.slow),
         planner(control, shares, options.uses ? EpochPlanner::Positions::kWanted : EpochPlanner::Positions::kNo),
-        settling(control, names, time, counters, *this),
+        finalizing(control, names, time, counters, *this),
         making(control, std::move(backends), ledger, shares, time, slow, counters, *this),
         reading(control, fetcher, ledger, shares, time, slow, counters,
                 {.host_patience = options.host_patience,
@@ -56,8 +56,10 @@ class Pipeline::Stages final : private Waiting::Next,
                  .cache_seed = options.cache_seed,
                  .slow_tasks = options.slow_reads},
                 *this),
-        batches{
-            .owner = settling, .counters = counters, .backends = names.size(), .max_side = options.limits.sample.side},
+        batches{.owner = finalizing,
+                .counters = counters,
+                .backends = names.size(),
+                .max_side = options.limits.sample.side},
         orders(kOrderBytes * (options.uses ? 1 + kPositionsKept : 1)),
         around_sessions{control, options.limits, making.placer(), batches, *this, orders, options.uses} {}
 
@@ -78,7 +80,7 @@ class Pipeline::Stages final : private Waiting::Next,
   ControlTime time;
   SlowImages slow;
   EpochPlanner planner;
-  Settling settling;  // outlives those that hold batches
+  Finalizing finalizing;  // outlives those that hold batches
   Making making;
   Reading reading;
   Batch::Surroundings batches;
@@ -90,11 +92,11 @@ class Pipeline::Stages final : private Waiting::Next,
 
  private:
   void read(const BatchPtr& batch, std::vector<SampleTask> tasks) override { making.add(batch, std::move(tasks)); }
-  void came_back(const BatchPtr& batch) override { settling.settle(batch); }
+  void came_back(const BatchPtr& batch) override { finalizing.finalize(batch); }
   void must_be_read(const BatchPtr& batch) override { reading.begin(batch); }
   void bytes_let_go() override { reading.feed(); }
   void fail(const BatchPtr& batch, Error why, Bytes would_fit) override {
-    settling.fail(batch, std::move(why), would_fit);
+    finalizing.fail(batch, std::move(why), would_fit);
   }
   void dropped(const BatchPtr& batch) override { making.drop(batch); }
   void ended(const BatchPtr& batch) override;
@@ -110,7 +112,7 @@ void Pipeline::Stages::begin_waiting(SessionId id) {
     }
     if (is_late(*batch)) {
       const InFlight held(batch);  // it ends later, not within this
-      settling.fail(batch, deadline_passed(*batch));
+      finalizing.fail(batch, deadline_passed(*batch));
       continue;
     }
     SlotPool& slots = *run->session->parts.slots;
@@ -156,7 +158,7 @@ void Pipeline::Stages::retire_epochs(SessionId id) {
 }
 
 void Pipeline::Stages::check_idle() {
-  if (!draining || !idle || settling.under_way() > 0) return;
+  if (!draining || !idle || finalizing.under_way() > 0) return;
   std::exchange(idle, nullptr)();
 }
 
@@ -204,7 +206,7 @@ void Pipeline::cancel(SessionId id, BatchId batch) {
   const auto wanted = [&](const BatchPtr& candidate) { return candidate->is(batch); };
   const auto active = std::find_if(run->active.begin(), run->active.end(), wanted);
   const BatchPtr found = active != run->active.end() ? *active : run->waiting.find(batch);
-  if (found) stages_->settling.fail(found, Error{Code::kCancelled, "cancelled by the client"});
+  if (found) stages_->finalizing.fail(found, Error{Code::kCancelled, "cancelled by the client"});
 }
 
 Result<void> Pipeline::release(SessionId id, std::uint32_t slot_untrusted, std::uint64_t generation_untrusted) {
@@ -244,7 +246,7 @@ void Pipeline::stop_epoch(SessionId id, EpochStreamId stream) {
   const std::vector<BatchPtr> active = run->active;
   for (const BatchPtr& batch : active) {
     if (batch->epoch() != nullptr && batch->epoch()->id() == stream)
-      stages_->settling.fail(batch, Error{Code::kCancelled, "the epoch was stopped"});
+      stages_->finalizing.fail(batch, Error{Code::kCancelled, "the epoch was stopped"});
   }
   stages_->retire_epochs(id);
 }
@@ -258,8 +260,8 @@ void Pipeline::close_session(SessionId id) {
   stages_->planner.forget(run.session->owner());
   run.session->close();  // from here on nothing reaches its sink or its slots
   const Error closed{Code::kCancelled, "the session was closed"};
-  for (const BatchPtr& batch : run.waiting.batches()) stages_->settling.fail(batch, closed);
-  for (const BatchPtr& batch : run.active) stages_->settling.fail(batch, closed);
+  for (const BatchPtr& batch : run.waiting.batches()) stages_->finalizing.fail(batch, closed);
+  for (const BatchPtr& batch : run.active) stages_->finalizing.fail(batch, closed);
   const std::shared_ptr<const Caller>& caller = run.session->parts.caller;
   if (stages_->shares.left(caller)) return;
   stages_->making.left(caller->user());
@@ -273,7 +275,7 @@ void Pipeline::slots_changed(SessionId id) {
   if (any) return stages_->begin_waiting(id);
   run->waiting.interrupt(any.error());
   const std::deque<BatchPtr> waiting = run->waiting.batches();
-  for (const BatchPtr& batch : waiting) stages_->settling.fail(batch, any.error());
+  for (const BatchPtr& batch : waiting) stages_->finalizing.fail(batch, any.error());
   stages_->retire_epochs(id);
 }
 
@@ -284,7 +286,7 @@ void Pipeline::drain(Error why, std::function<void()> idle) {
   for (const auto& [id, run] : stages_->sessions) ids.push_back(id);
   for (const SessionId id : ids) {
     const std::deque<BatchPtr> waiting = stages_->find(id)->waiting.batches();
-    for (const BatchPtr& batch : waiting) stages_->settling.fail(batch, *stages_->draining);
+    for (const BatchPtr& batch : waiting) stages_->finalizing.fail(batch, *stages_->draining);
     stages_->find(id)->waiting.interrupt(*stages_->draining);
     stages_->retire_epochs(id);
   }
@@ -297,7 +299,7 @@ void Pipeline::resume() {
 }
 
 std::size_t Pipeline::under_way() const {
-  return stages_->settling.under_way();
+  return stages_->finalizing.under_way();
 }
 
 void Pipeline::apply(const Live& live) {

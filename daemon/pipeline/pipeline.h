@@ -1,7 +1,7 @@
 // Runs batches through the stages: four objects, each with its own state, and this one, which sends a batch from one to
 // the next and has nothing but them and the sessions. daemon/doc/life_of_a_batch.md follows one batch through here.
 //
-//   waiting ──a slot is free──▶ reading ──samples──▶ making ──all are back──▶ settling ──▶ handed over
+//   waiting ──a slot is free──▶ reading ──samples──▶ making ──all are back──▶ finalizing ──▶ handed over
 //      └───────────────────────────┴──────────────────┴── fail() ─────────────▶─┘
 //
 // fail(): a bad sample where on_error says so, cancel, deadline, the session closes, the daemon lacks what reading

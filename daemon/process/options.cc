@@ -55,7 +55,7 @@ Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& l
           .limits = limits.sample,
           .pool = &pool,
           .kept = cache,
-          .settled = settings.settled};
+          .stable_after = settings.stable_after};
 }
 
 Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses) {

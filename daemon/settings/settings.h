@@ -46,10 +46,10 @@ struct Settings {
   std::uint32_t user_percent = 100;  // of segments and of requests, for one user
 
   // [cache]
-  Bytes cache_memory = 256_MiB;        // of all that is kept of images; 0: nothing is
-  Bytes cache_disk = kAutomatic;       // the same in state_dir; kAutomatic: automatic_cache_disk()
-  bool packed = true, tensors = true;  // whether these are kept
-  std::chrono::seconds settled{120};   // unchanged for so long, a file may be stood in for unread
+  Bytes cache_memory = 256_MiB;            // of all that is kept of images; 0: nothing is
+  Bytes cache_disk = kAutomatic;           // the same in state_dir; kAutomatic: automatic_cache_disk()
+  bool packed = true, tensors = true;      // whether these are kept
+  std::chrono::seconds stable_after{120};  // unchanged for so long, a file may be stood in for unread
 
   // [files]
   std::vector<std::string> roots;  // absolute

@@ -47,9 +47,9 @@ class Bench {
     return bytes;
   }
   // Returns what done() was told.
-  Result<void> settle(std::vector<Repair> repairs, SlotIndex slot = kSlot) {
+  Result<void> finalize(std::vector<Repair> repairs, SlotIndex slot = kSlot) {
     std::optional<Result<void>> result;
-    arena().settle(slot, std::move(repairs), [&](Result<void> told) { result = std::move(told); });
+    arena().finalize(slot, std::move(repairs), [&](Result<void> told) { result = std::move(told); });
     while (!result) control.context.run_one();
     return *result;
   }
@@ -161,7 +161,7 @@ TEST_CASE("what is written or staged for a slot is in what is handed over, there
     bench.write({0, 100_B}, std::byte{1});
     bench.stage({100, 50_B}, std::byte{2});
 
-    REQUIRE(bench.settle({}));
+    REQUIRE(bench.finalize({}));
 
     REQUIRE(bench.read({0, 100_B}) == filled(100_B, 1));
     REQUIRE(bench.read({100, 50_B}) == filled(50_B, 2));
@@ -183,7 +183,7 @@ TEST_CASE("repairs are carried out in order, after what was staged, and may over
     std::memmove(expected.data() + 50, expected.data() + 10, 30);
     std::memset(expected.data() + 15, 0, 20);
 
-    REQUIRE(bench.settle({{{10, 30_B}, 25}, {{50, 30_B}, 10}, {{15, 20_B}, std::nullopt}}));
+    REQUIRE(bench.finalize({{{10, 30_B}, 25}, {{50, 30_B}, 10}, {{15, 20_B}, std::nullopt}}));
 
     REQUIRE(bench.read({0, 100_B}) == expected);
   });
@@ -196,7 +196,7 @@ TEST_CASE("of two ways to make a range the last one counts", "[conformance][memo
     bench.write({10, 10_B}, std::byte{3});
     bench.stage({10, 10_B}, std::byte{4});
 
-    REQUIRE(bench.settle({}));
+    REQUIRE(bench.finalize({}));
 
     REQUIRE(bench.read({0, 10_B}) == filled(10_B, 2));
     REQUIRE(bench.read({10, 10_B}) == filled(10_B, 4));
@@ -210,18 +210,18 @@ TEST_CASE("nothing that was in the daemon's memory before reaches a slot by way 
     if (bench.arena().memory() == kHostMemory) bench.write({0, 4'000_B}, std::byte{0});
 
     bench.arena().stage(kSlot, {0, 4'000_B});
-    REQUIRE(bench.settle({}));
+    REQUIRE(bench.finalize({}));
 
     REQUIRE(bench.read({0, 4'000_B}) == filled(4'000_B, 0));
   });
 }
 
-TEST_CASE("slots settle apart from each other, each done exactly once", "[conformance][memory]") {
+TEST_CASE("slots are finalized apart from each other, each done exactly once", "[conformance][memory]") {
   for_every_arena([](Bench& bench) {
     std::vector<int> done(kSlots);
     for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
       const Repair zeroes{{0, 100_B}, std::nullopt};
-      bench.arena().settle(SlotIndex{slot}, {zeroes}, [&done, slot](const Result<void>& told) {
+      bench.arena().finalize(SlotIndex{slot}, {zeroes}, [&done, slot](const Result<void>& told) {
         REQUIRE(told);
         ++done[slot];
       });
@@ -242,7 +242,7 @@ TEST_CASE("what was staged for a batch that came to nothing is not brought to th
 
     bench.arena().forget(kSlot);
 
-    REQUIRE(bench.settle({}));
+    REQUIRE(bench.finalize({}));
     REQUIRE(bench.read({0, 10_B}) == filled(10_B, 0));
   });
 }

@@ -31,7 +31,7 @@ Destination DeviceArena::stage(SlotIndex slot, SlotRange range) {
   return in_host_memory(bytes);
 }
 
-void DeviceArena::settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) {
+void DeviceArena::finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) {
   const std::uint64_t start = base_ + tensor_offset(slot);
   auto work = [start, staged = std::exchange(staged_[raw(slot)], {}),
                repairs = std::move(repairs)](MadeUpDevice::Engine& engine) {

@@ -27,7 +27,7 @@ class DeviceArena final : public Arena {
   std::uint64_t records_offset(Bytes) const override { return 0; }
   Destination destination(SlotIndex slot, SlotRange range) override;
   Destination stage(SlotIndex slot, SlotRange range) override;
-  void settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
+  void finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
   void forget(SlotIndex slot) override { staged_[raw(slot)].clear(); }
   std::uint64_t stagings() const { return stagings_; }  // how often something was
   HandedOver hand_over() const override { return {device_.descriptor(base_), bytes_}; }

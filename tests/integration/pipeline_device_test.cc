@@ -81,7 +81,7 @@ struct InDeviceMemory {
     REQUIRE(fixture->submit(std::move(request)).has_value());
   }
   // All samples are made and staged; the device has the rest before it.
-  void wait_until_it_settles() {
+  void wait_until_it_is_finalized() {
     REQUIRE(eventually([&] { return device.waiting() == 1; }));
   }
 
@@ -171,7 +171,7 @@ TEST_CASE("nobody is told of a batch before its last byte is in device memory", 
   InDeviceMemory setup;
   setup.device.hold();
   setup.submit();
-  setup.wait_until_it_settles();
+  setup.wait_until_it_is_finalized();
 
   setup.fixture->on_control([] {});
 
@@ -196,17 +196,18 @@ TEST_CASE("host memory loses nothing with a device that was to write there", "[p
   REQUIRE(seen(fixture, fixture.sink().wait_completed()) == on_host);
 }
 
-TEST_CASE("a batch whose device is lost before it begins, while it is made, or while it settles fails as unavailable",
-          "[pipeline][integration]") {
-  enum class When : std::uint8_t { kBefore, kWhileMade, kWhileItSettles };
-  for (const When when : {When::kBefore, When::kWhileMade, When::kWhileItSettles}) {
+TEST_CASE(
+    "a batch whose device is lost before it begins, while it is made, or while it is finalized fails as unavailable",
+    "[pipeline][integration]") {
+  enum class When : std::uint8_t { kBefore, kWhileMade, kWhileItIsFinalized };
+  for (const When when : {When::kBefore, When::kWhileMade, When::kWhileItIsFinalized}) {
     CAPTURE(static_cast<int>(when));
     InDeviceMemory setup(4);
     if (when == When::kBefore) setup.device.lose();
     if (when != When::kBefore) setup.device.hold();
     setup.submit(when == When::kWhileMade ? "" : "cpu");
     if (when == When::kWhileMade) REQUIRE(eventually([&] { return setup.device.waiting() > 0; }));
-    if (when == When::kWhileItSettles) setup.wait_until_it_settles();
+    if (when == When::kWhileItIsFinalized) setup.wait_until_it_is_finalized();
 
     setup.device.lose();
 
@@ -228,12 +229,12 @@ TEST_CASE("a tensor in the memory of a device that is lost later can be released
   REQUIRE(setup.fixture->sink().wait_failed().error.code == Code::kUnavailable);
 }
 
-TEST_CASE("a batch cancelled while it settles fails at once and its slot comes back when the device is done",
+TEST_CASE("a batch cancelled while it is finalized fails at once and its slot comes back when the device is done",
           "[pipeline][integration]") {
   InDeviceMemory setup(2);
   setup.device.hold();
   setup.submit();
-  setup.wait_until_it_settles();
+  setup.wait_until_it_is_finalized();
 
   setup.fixture->on_control([&] { setup.fixture->pipeline().cancel(PipelineFixture::kSession, BatchId{1}); });
 
@@ -243,12 +244,12 @@ TEST_CASE("a batch cancelled while it settles fails at once and its slot comes b
   REQUIRE(eventually([&] { return setup.fixture->free_slots() == 1; }));
 }
 
-TEST_CASE("device memory of a session that is closed while it settles is given back when the device is done",
+TEST_CASE("device memory of a session that is closed while it is finalized is given back when the device is done",
           "[pipeline][integration]") {
   InDeviceMemory setup(2);
   setup.device.hold();
   setup.submit();
-  setup.wait_until_it_settles();
+  setup.wait_until_it_is_finalized();
 
   setup.fixture->close();
   setup.fixture->drop_segment();

@@ -90,7 +90,7 @@ int stat(const CacheOptions& options) {
 }
 
 // What is made beside the batches goes on for a moment after the last one. The figures when they stand still.
-Result<CacheCounts> once_settled(Client& client) {
+Result<CacheCounts> once_at_rest(Client& client) {
   const auto deadline = Clock::now() + kSettleWithin;
   MILLRACE_TRY(const Statistics first, client.statistics());
   CacheCounts before = cache_counts(first);
@@ -121,7 +121,7 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
                   .title = "warming",
                   .quiet = options.json};
   MILLRACE_TRY(warmed.pass, pass_over(client, pass));
-  MILLRACE_TRY(warmed.after, once_settled(client));
+  MILLRACE_TRY(warmed.after, once_at_rest(client));
   const CacheCounts made = since(warmed.before, warmed.after);
   warmed.packed_before = made.kinds[kPackedKind].hits;
   if (made.kinds[kPackedKind].made > 0 || made.first + made.kinds[0].hits <= 0 || interrupted()) return warmed;
@@ -129,7 +129,7 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
   MILLRACE_TRY(const PassOutcome second, pass_over(client, pass));
   warmed.pass.elapsed += second.elapsed;
   if (!interrupted()) warmed.pass.unpacked = second.unpacked;  // which knows better
-  MILLRACE_TRY(warmed.after, once_settled(client));
+  MILLRACE_TRY(warmed.after, once_at_rest(client));
   return warmed;
 }
 

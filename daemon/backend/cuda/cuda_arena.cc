@@ -31,7 +31,7 @@ Destination CudaArena::stage(SlotIndex slot, SlotRange range) {
   return in_host_memory(bytes);
 }
 
-void CudaArena::settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) {
+void CudaArena::finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) {
   const std::uint64_t start = tensor_offset(slot);
   std::vector<CudaMemory::Move> moves;
   for (auto& [offset, bytes] : staged_[raw(slot)])

@@ -1,5 +1,5 @@
 // One session's tensor memory on a GPU: a slot after the other in one allocation that the process of the GPU exports
-// (cuda_memory.h). The processor cannot address it: what lanes of the CPU make waits on the heap until the slot settles.
+// (cuda_memory.h). The processor cannot address it: what lanes of the CPU make waits on the heap until the slot is finalized.
 // Thread-bound(control), but for its end.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace millrace {
 
 class CudaArena final : public Arena {
  public:
-  // `room` is of `memory`, made for `order`. `control` outlives the last settle().
+  // `room` is of `memory`, made for `order`. `control` outlives the last finalize().
   CudaArena(boost::asio::io_context& control, std::shared_ptr<CudaMemory> memory,
             std::shared_ptr<const CudaMemory::Room> room, const TensorMemory::Order& order);
   CudaArena(const CudaArena&) = delete;
@@ -29,7 +29,7 @@ class CudaArena final : public Arena {
   std::uint64_t tensor_offset(SlotIndex slot) const override;
   Destination destination(SlotIndex slot, SlotRange range) override;
   Destination stage(SlotIndex slot, SlotRange range) override;
-  void settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
+  void finalize(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
   void forget(SlotIndex slot) override { staged_[raw(slot)].clear(); }
   HandedOver hand_over() const override { return {room_->descriptor(), bytes_}; }
 

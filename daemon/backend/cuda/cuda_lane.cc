@@ -123,7 +123,7 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
   return {};
 }
 
-// Whether the GPU may try it; else it is settled.
+// Whether the GPU may try it; else it is finished.
 bool CudaLane::is_for_gpu(Work& work, std::size_t i) const {
   const SampleTask& task = work.task(i);
   const Recipe& recipe = *work.job().recipe;
@@ -137,8 +137,8 @@ bool CudaLane::is_for_gpu(Work& work, std::size_t i) const {
   }
   if (fine && room_of(input_of(image).size()) > staging_.encoded_bytes)
     fine = unsupported("the file is larger than a lane's part of cuda.staging");
-  if (!fine) work.settle(i, std::move(fine).error());
-  return !work.is_settled(i);
+  if (!fine) work.finish(i, std::move(fine).error());
+  return !work.is_finished(i);
 }
 
 std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimits& limits,
@@ -147,13 +147,13 @@ std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimit
   return work.work_off([&](std::size_t& next) { make(work, take(work, next)); });
 }
 
-// The next ones whose tensors are of one size and in one memory, and which fit the staging together. `next`: the first that is not settled.
+// The next ones whose tensors are of one size and in one memory, and which fit the staging together. `next`: the first that is not finished.
 std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
   std::vector<std::size_t> tasks;
   std::uint64_t files = 0, tensors = 0, memory = 0;
   Size size{};
   for (std::size_t i = next; i < work.job().tasks.size() && tasks.size() < kMostCudaImages; ++i) {
-    if (work.is_settled(i) || !is_for_gpu(work, i)) continue;
+    if (work.is_finished(i) || !is_for_gpu(work, i)) continue;
     const Size output = work.task(i).geometry.output();
     if (tasks.empty()) {
       size = output;
@@ -172,9 +172,9 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
 // Too many for the GPU's memory are halved; one alone that is too much is the CPU's.
 void CudaLane::make(Work& work, Indices tasks) {
   if (tasks.empty()) return;
-  if (work.stopped()) return work.settle_all(tasks, cancelled_error());
+  if (work.stopped()) return work.finish_all(tasks, cancelled_error());
   const std::shared_ptr<CudaWorker> worker = device_.current();
-  if (!worker) return work.settle_all(tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
+  if (!worker) return work.finish_all(tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
   const Clock::time_point begun = Clock::now();
   const Result<void> asked = ask(work, tasks, *worker);
   if (!asked && asked.error().code == Code::kExhausted && tasks.size() > 1) {
@@ -185,7 +185,7 @@ void CudaLane::make(Work& work, Indices tasks) {
     const Code code = asked.error().code;
     if (code == Code::kUnavailable) device_.lost(worker, asked.error().message);
     const bool is_lost = code == Code::kUnavailable || code == Code::kNotFound;  // all of it, or the session's memory
-    return work.settle_all(tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
+    return work.finish_all(tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
   }
   collect(work, tasks, worker->lane(number_));
   work.note_time(tasks, Clock::now() - begun);
@@ -216,7 +216,7 @@ void CudaLane::collect(Work& work, Indices tasks, const CudaLaneChannel& channel
     const std::uint32_t verdict = order.verdict;
     const bool is_made = verdict == 0;
     if (is_made && !is_on_device(out)) std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
-    work.settle(tasks[n],
+    work.finish(tasks[n],
                 is_made ? std::optional<Error>() : unsupported("the GPU leaves it to others: " + why_not(order)));
     if (verdict == 2) work.outcome(tasks[n]).read_again = is_packed(image) && image.bytes.size() == 0;
     at += out.bytes.count;

@@ -1,7 +1,7 @@
 // A GPU's memory as sessions have their tensors in it: taken, moved and given back by the process that owns the GPU, which
 // exports it. Clients map it by its descriptor, which goes to them through the daemon.
 //
-//   make() ──▶ taken, zeroed, exported: a Room ──▶ CudaArena ──settle()──▶ move() ...
+//   make() ──▶ taken, zeroed, exported: a Room ──▶ CudaArena ──finalize()──▶ move() ...
 //                                        │  ▲          │
 //                                        │  └─zeroed───┘  another session of the same process has it again
 //                                        └──▶ ~Room: give_back()

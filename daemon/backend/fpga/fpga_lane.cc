@@ -124,7 +124,7 @@ Result<FpgaImage> fpga_can_make(const SampleFacts& facts, const Recipe& recipe, 
   return packed ? FpgaImage::kPacked : FpgaImage::kJpeg;
 }
 
-// With what the card may try it; else it is settled.
+// With what the card may try it; else it is finished.
 std::optional<FpgaImage> FpgaLane::is_for_card(Work& work, std::size_t i) const {
   const SampleTask& task = work.task(i);
   const Recipe& recipe = *work.job().recipe;
@@ -140,12 +140,12 @@ std::optional<FpgaImage> FpgaLane::is_for_card(Work& work, std::size_t i) const 
     fine = unsupported("the card takes no kept tensors");
   }
   if (!fine) {
-    work.settle(i, std::move(fine).error());
+    work.finish(i, std::move(fine).error());
     return std::nullopt;
   }
   const std::optional<FpgaImage> now = with_now(work, i, *with);
   if (!now || room_of(input_of(image, *now).size()) <= parts_.staging.encoded_bytes) return now;
-  work.settle(i, unsupported("the file is larger than a lane's part of fpga.staging"));
+  work.finish(i, unsupported("the file is larger than a lane's part of fpga.staging"));
   return std::nullopt;
 }
 
@@ -155,7 +155,7 @@ std::optional<FpgaImage> FpgaLane::with_now(Work& work, std::size_t i, FpgaImage
   const FpgaImage present = parts_.choice.now().image;
   if (with == present) return with;
   if (!work.job().pinned) {
-    work.settle(i, unsupported("the card is programmed for other images now"));
+    work.finish(i, unsupported("the card is programmed for other images now"));
     return std::nullopt;
   }
   const EncodedImage& image = work.task(i).image;
@@ -163,7 +163,7 @@ std::optional<FpgaImage> FpgaLane::with_now(Work& work, std::size_t i, FpgaImage
   if (takes_file && image.bytes.size() > 0) return present;
   if (takes_file) {
     work.outcome(i).read_again = true;
-    work.settle(i, unsupported("the card is programmed for files now"));
+    work.finish(i, unsupported("the card is programmed for files now"));
   } else {
     work.put_back(std::span(&i, 1));
   }
@@ -176,12 +176,12 @@ std::vector<SampleOutcome> FpgaLane::run(const DecodeJob& job, const SampleLimit
   return work.work_off([&](std::size_t& next) { make(work, take(work, next)); });
 }
 
-// The next ones of one kind that fit the staging together. `next`: the first that is not settled.
+// The next ones of one kind that fit the staging together. `next`: the first that is not finished.
 FpgaLane::Batch FpgaLane::take(Work& work, std::size_t& next) const {
   Batch taken{.with = parts_.choice.now(), .tasks = {}};
   std::uint64_t files = 0, tensors = 0;
   for (std::size_t i = next; i < work.job().tasks.size() && taken.tasks.size() < kMostFpgaImages; ++i) {
-    if (work.is_settled(i)) continue;
+    if (work.is_finished(i)) continue;
     const std::optional<FpgaImage> with = is_for_card(work, i);
     if (!with || *with != taken.with.image) continue;
     files += room_of(input_of(work.task(i).image, *with).size());
@@ -196,7 +196,7 @@ FpgaLane::Batch FpgaLane::take(Work& work, std::size_t& next) const {
 void FpgaLane::make(Work& work, const Batch& made) {
   if (made.tasks.empty()) return;
   const std::shared_ptr<FpgaWorker> worker = parts_.device.current();
-  if (!worker) return work.settle_all(made.tasks, {Code::kUnavailable, "the card is lost, and not back yet"});
+  if (!worker) return work.finish_all(made.tasks, {Code::kUnavailable, "the card is lost, and not back yet"});
   FpgaLaneChannel& channel = worker->lane(number_);
   FpgaBatch batch = put(work, made, channel);
   parts_.figures.begins();
@@ -238,13 +238,13 @@ void FpgaLane::refuse(Work& work, const Batch& made, const Error& why, const std
     log_warning("a card is not programmed with its image for " +
                 std::string(made.with.image == FpgaImage::kJpeg ? "files" : "packed coefficients") +
                 " any more, before the daemon is started again: " + why.message);
-  if (why.code == Code::kUnsupported) return work.settle_all(made.tasks, why);
+  if (why.code == Code::kUnsupported) return work.finish_all(made.tasks, why);
   // Another image by now, so they come again; a process that says so and there is none is as good as lost.
   const bool is_lost = why.code == Code::kUnavailable || parts_.choice.now() == made.with;
   if (!is_lost) return work.put_back(made.tasks);
   parts_.figures.lost_one();
   parts_.device.lost(worker, why.message);
-  work.settle_all(made.tasks, {Code::kUnavailable, why.message});
+  work.finish_all(made.tasks, {Code::kUnavailable, why.message});
 }
 
 bool FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel) const {
@@ -265,7 +265,7 @@ bool FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel
         error = Error{Code::kUnavailable, "a damaged tensor"};
     }
     is_sound = is_sound && (!error || error->code != Code::kUnavailable);
-    work.settle(tasks[n], std::move(error));
+    work.finish(tasks[n], std::move(error));
     if (verdict == 2) work.outcome(tasks[n]).read_again = image.bytes.size() == 0;
     at += tensor_room(out.bytes);
   }

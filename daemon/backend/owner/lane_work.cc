@@ -10,23 +10,23 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 LaneWork::LaneWork(const DecodeJob& job, const SampleLimits& limits, const std::function<bool()>& stopped)
-    : job_(job), limits_(limits), stopped_(stopped), outcomes_(job.tasks.size()), settled_(job.tasks.size()) {
+    : job_(job), limits_(limits), stopped_(stopped), outcomes_(job.tasks.size()), finished_(job.tasks.size()) {
   for (std::size_t i = 0; i < job.tasks.size(); ++i) outcomes_[i].index = job.tasks[i].index;
 }
 
-void LaneWork::settle(std::size_t i, std::optional<Error> error) {
+void LaneWork::finish(std::size_t i, std::optional<Error> error) {
   outcomes_[i].error = std::move(error);
-  settled_[i] = true;
+  finished_[i] = true;
 }
 
-void LaneWork::settle_all(Indices tasks, const Error& error) {
-  for (const std::size_t i : tasks) settle(i, error);
+void LaneWork::finish_all(Indices tasks, const Error& error) {
+  for (const std::size_t i : tasks) finish(i, error);
 }
 
 void LaneWork::put_back(Indices tasks) {
   for (const std::size_t i : tasks) {
     outcomes_[i].not_begun = true;
-    settled_[i] = true;
+    finished_[i] = true;
   }
 }
 
@@ -35,12 +35,12 @@ void LaneWork::note_time(Indices tasks, std::chrono::nanoseconds all) {
   for (const std::size_t i : tasks) {
     outcomes_[i].decode = each;
     if (each > limits_.time && !outcomes_[i].error)
-      settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
+      finish(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
   }
 }
 
 std::size_t LaneWork::next_after(std::size_t next, Indices made) const {
-  while (next < job_.tasks.size() && (settled_[next] || std::find(made.begin(), made.end(), next) != made.end()))
+  while (next < job_.tasks.size() && (finished_[next] || std::find(made.begin(), made.end(), next) != made.end()))
     ++next;
   return next;
 }
@@ -62,11 +62,11 @@ std::vector<SampleOutcome> LaneWork::work_off(const std::function<void(std::size
 // What has not begun.
 void LaneWork::give_back(bool had_its_turn) {
   for (std::size_t i = 0; i < job_.tasks.size(); ++i) {
-    if (settled_[i]) continue;
+    if (finished_[i]) continue;
     if (had_its_turn)
       outcomes_[i].not_begun = true;
     else
-      settle(i, cancelled_error());
+      finish(i, cancelled_error());
   }
 }
 

@@ -27,21 +27,21 @@ class LaneWork {
   const SampleLimits& limits() const { return limits_; }
   bool stopped() const { return stopped_(); }
 
-  bool is_settled(std::size_t i) const { return settled_[i]; }
-  void settle(std::size_t i, std::optional<Error> error);
-  void settle_all(Indices tasks, const Error& error);
+  bool is_finished(std::size_t i) const { return finished_[i]; }
+  void finish(std::size_t i, std::optional<Error> error);
+  void finish_all(Indices tasks, const Error& error);
   // They come again (SampleOutcome::not_begun).
   void put_back(Indices tasks);
   // To be said beside the outcome's error.
   SampleOutcome& outcome(std::size_t i) { return outcomes_[i]; }
-  // The time that a batch took, which its samples share. What was made and took longer than the limit is settled so.
+  // The time that a batch took, which its samples share. What was made and took longer than the limit is finished so.
   void note_time(Indices tasks, std::chrono::nanoseconds all);
 
-  // Where the next batch begins, once `made` are settled or under way: the first sample that is neither.
+  // Where the next batch begins, once `made` are finished or under way: the first sample that is neither.
   std::size_t next_after(std::size_t next, Indices made) const;
 
-  // Until every sample is settled, the job has had its turn, or it is stopped: `make_next` makes a batch of the samples
-  // from `next` on, settles them, and moves `next`. An outcome for each task, in order.
+  // Until every sample is finished, the job has had its turn, or it is stopped: `make_next` makes a batch of the samples
+  // from `next` on, finishes them, and moves `next`. An outcome for each task, in order.
   std::vector<SampleOutcome> work_off(const std::function<void(std::size_t& next)>& make_next);
 
  private:
@@ -51,7 +51,7 @@ class LaneWork {
   const SampleLimits& limits_;
   const std::function<bool()>& stopped_;
   std::vector<SampleOutcome> outcomes_;
-  std::vector<bool> settled_;
+  std::vector<bool> finished_;
 };
 
 }  // namespace millrace::owner

@@ -96,7 +96,7 @@ std::optional<KeptEntry> DiskTier::find(const CacheKey& key, KeptKind kind) {
     return KeptEntry{.bytes = *std::move(read)};
   }
   return KeptEntry{
-      .bytes = *std::move(read), .info = placed->facts.info, .contents = placed->facts.contents, .settled = true};
+      .bytes = *std::move(read), .info = placed->facts.info, .contents = placed->facts.contents, .stable = true};
 }
 
 bool DiskTier::write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts) {

@@ -51,9 +51,9 @@ class DiskTier {
   // store: no.
   bool has_room_for(std::uint64_t bytes) const { return room_.load(std::memory_order_relaxed) >= bytes; }
 
-  // Reads it. nullopt: it is not there, or cannot be read just now. A picture is a settled one.
+  // Reads it. nullopt: it is not there, or cannot be read just now. A picture is a stable one.
   std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind);
-  // REQUIRES: the key is of a file's identity; a picture is settled.
+  // REQUIRES: the key is of a file's identity; a picture is stable.
   // Whether it waits to be written now.
   bool write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts);
   void forget(const CacheKey& key, KeptKind kind);

@@ -53,8 +53,8 @@ bool vouches_for_times(const struct statfs& system, std::uint64_t device) {
   return std::find(std::begin(kChangingCtime), std::end(kChangingCtime), type) != std::end(kChangingCtime);
 }
 
-bool is_settled(int fd, const FileIdentity& identity, std::int64_t opened, std::chrono::seconds settled) {
-  if (identity.changed > opened - std::chrono::nanoseconds(settled).count()) return false;
+bool is_stable(int fd, const FileIdentity& identity, std::int64_t opened, std::chrono::seconds stable_after) {
+  if (identity.changed > opened - std::chrono::nanoseconds(stable_after).count()) return false;
   struct statfs system {};
   return fstatfs(fd, &system) == 0 && vouches_for_times(system, identity.device);
 }

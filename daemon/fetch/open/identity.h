@@ -23,11 +23,11 @@ std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t b
 // How long a file must have been unchanged before its identity alone stands for its contents. A page of a shared mapping
 // that is dirty already takes stores without a new ctime, until the kernel has written it back: after half a minute, and
 // a little more on a busy disk (vm.dirty_expire_centisecs).
-inline constexpr std::chrono::seconds kSettled{120};
+inline constexpr std::chrono::seconds kStableAfter{120};
 
-// Whether it does: its ctime is at least `settled` before `opened`, nanoseconds since 1970, when the file behind `fd` was
+// Whether it does: its ctime is at least `stable_after` before `opened`, nanoseconds since 1970, when the file behind `fd` was
 // opened or before; and vouches_for_times() says so of the file system. A system call.
-bool is_settled(int fd, const FileIdentity& identity, std::int64_t opened, std::chrono::seconds settled);
+bool is_stable(int fd, const FileIdentity& identity, std::int64_t opened, std::chrono::seconds stable_after);
 
 // Whether files on this file system, as statfs(2) gives it, and on this device change their ctime with each store, through
 // a mapping too, and the user who fills it cannot choose times. Not: those in memory (tmpfs), those that may lie on one

@@ -94,8 +94,8 @@ struct SampleReader::ReadSource {
     EncodedImage image{.bytes = std::move(bytes), .info = {}};
     const std::size_t size = location.range ? file->size.count : image.bytes.size();
     image.identity = part_of(identity_of(file->fd.get(), size, begun), location.range);
-    image.settled =
-        image.identity && keeps_pictures() && is_settled(file->fd.get(), *image.identity, begun, options.settled);
+    image.stable =
+        image.identity && keeps_pictures() && is_stable(file->fd.get(), *image.identity, begun, options.stable_after);
     return image;
   }
 
@@ -126,11 +126,11 @@ struct SampleReader::ReadSource {
     if (!keeps_pictures() || wish.from_file) return std::nullopt;
     const std::optional<FileIdentity> identity = part_of(file.identity, range);
     if (!identity || identity->bytes() > limits.encoded.count) return std::nullopt;
-    if (!is_settled(file.fd.get(), *identity, opened, options.settled)) return std::nullopt;
+    if (!is_stable(file.fd.get(), *identity, opened, options.stable_after)) return std::nullopt;
     std::optional<KeptImage> found = options.kept->find(*identity, wish.keep);
     if (!found || !check_size(found->info.stored, limits)) return std::nullopt;
     return EncodedImage{
-        .bytes = {}, .info = found->info, .identity = identity, .settled = true, .kept = std::move(found->kept)};
+        .bytes = {}, .info = found->info, .identity = identity, .stable = true, .kept = std::move(found->kept)};
   }
 
   bool keeps_pictures() const { return options.kept != nullptr && wish.keep.most >= CacheUse::kPacked; }

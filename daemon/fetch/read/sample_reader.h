@@ -37,9 +37,9 @@ class SampleReader {
  public:
   struct Options {
     InForce<SampleLimits> limits;
-    EncodedPool* pool = nullptr;   // of the memory of what is read, which it outlives; nullptr: none
-    KeptLookup* kept = nullptr;    // outlives this; nullptr: nothing is kept
-    std::chrono::seconds settled;  // see is_settled()
+    EncodedPool* pool = nullptr;        // of the memory of what is read, which it outlives; nullptr: none
+    KeptLookup* kept = nullptr;         // outlives this; nullptr: nothing is kept
+    std::chrono::seconds stable_after;  // see is_stable()
     // So many of the largest size that the limits allow. Threads beyond find no memory for files that would be more.
     std::uint32_t files_at_once = 1U << 16U;
   };

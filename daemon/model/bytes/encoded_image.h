@@ -86,7 +86,7 @@ struct EncodedImage {
   // Of the file whose contents it is; nullopt: none, or none to be relied upon.
   std::optional<FileIdentity> identity{};
   // The identity alone tells the contents from any others: what is made of them may stand in for the file, unread.
-  bool settled = false;
+  bool stable = false;
   std::uint32_t passes = 1;              // of the file's bytes, where they cost time beyond its bytes and pixels
   std::uint8_t orientation_in_file = 1;  // also where the recipe ignores it
   std::uint32_t user = 0;                // whose request it is: what is kept of bytes without an identity is his alone

@@ -21,7 +21,7 @@ class KeptLookup {
   virtual ~KeptLookup() = default;
 
   // nullopt: nothing, read the file. REQUIRES: the file is open with the rights of the caller, and its identity is
-  // settled (EncodedImage::settled). May read from a disk.
+  // stable (EncodedImage::stable). May read from a disk.
   virtual std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) = 0;
 };
 

@@ -26,7 +26,7 @@ struct CacheRig {
       : paths(write_image_folder(folder.path(),
                                  {.images = kCacheImages, .min_side = 250, .max_side = 400, .only_jpeg = true})),
         cache_lines(cache) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until every file is settled
+    std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until every file is stable
   }
   DaemonSpec spec() const {
     return {.roots = {folder.path()},

@@ -27,7 +27,7 @@ struct ImageRig {
   explicit ImageRig(const std::string& base = "/tmp") : folder(base) {
     paths =
         write_image_folder(folder.path(), {.images = kKeptImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
-    settle();
+    wait_until_stable();
   }
 
   // A sanitizer can make the scalar path, which keeps nothing, the fastest.
@@ -113,8 +113,8 @@ TEST_CASE("a file that was replaced, rewritten or cut off is made of what it is 
   std::filesystem::rename(rig.paths[0] + ".new", rig.paths[0]);
   write_file(rig.paths[1], other);
   std::filesystem::resize_file(rig.paths[2], 300);
-  for (const bool settled : {false, true}) {
-    if (settled) settle();
+  for (const bool stable : {false, true}) {
+    if (stable) wait_until_stable();
     const TensorBytes expected = truth(daemon, rig.paths, eval());
 
     Session session = session_of(daemon, eval());
@@ -150,7 +150,7 @@ TEST_CASE("a file that changes by a store through a mapping is never served as i
   }
 }
 
-TEST_CASE("files that just changed are packed, but read each time until they have settled", "[system]") {
+TEST_CASE("files that just changed are packed, but read each time until they are stable", "[system]") {
   const ImageRig rig;
   DaemonSpec spec = rig.spec();
   spec.cache = "settled_seconds = 3600\n";
@@ -282,7 +282,7 @@ TEST_CASE("who may not read a file gets nothing of what is kept of it", "[system
   std::filesystem::permissions(rig.folder.path(), std::filesystem::perms(0755));
   std::filesystem::permissions(rig.paths[0], std::filesystem::perms(0600));
   std::filesystem::permissions(rig.paths[1], std::filesystem::perms(0644));
-  settle();
+  wait_until_stable();
   DaemonSpec spec = rig.spec();
   spec.for_all_users = true;
   const Daemon daemon(spec);

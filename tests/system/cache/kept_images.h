@@ -19,8 +19,8 @@ namespace millrace {
 inline constexpr int kKeptImages = 24;  // in the folder, and in a batch
 using TensorBytes = std::vector<std::byte>;
 
-// Until every file is older than what the daemon takes for settled.
-inline void settle() {
+// Until every file is older than what the daemon takes for stable.
+inline void wait_until_stable() {
   std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
 }
 

@@ -24,7 +24,7 @@ struct StoreRig {
   StoreRig() {
     paths =
         write_image_folder(folder.path(), {.images = kKeptImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
-    settle();
+    wait_until_stable();
   }
 
   // A sanitizer can make the scalar path, which keeps nothing, the fastest.
@@ -227,7 +227,7 @@ TEST_CASE("of files that have changed since nothing comes from disk", "[system]"
   std::filesystem::copy_file(rig.paths[1], rig.paths[0], std::filesystem::copy_options::overwrite_existing);
   std::filesystem::copy_file(rig.paths[3], rig.paths[2] + ".new");
   std::filesystem::rename(rig.paths[2] + ".new", rig.paths[2]);
-  settle();
+  wait_until_stable();
 
   daemon.start();
   REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", "packed") == kKeptImages; }));

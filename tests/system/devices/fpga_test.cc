@@ -141,7 +141,7 @@ TEST_CASE("a card is programmed for packed coefficients once most samples come s
   if (skips_where_no_file_is_kept()) return;
   if (no_cards()) return;
   const CardMill mill({.side = 240, .settings = kSwap, .cache = "settled_seconds = 2\n"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until files are older than what counts as settled
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until files are older than what counts as stable
   const CardEpoch expected = run_epoch(mill, "cpu", {}, CacheUse::kPacked);
   REQUIRE(eventually([&] { return mill.daemon.metric("millrace_cache_entries") >= kCardImages; }));
 

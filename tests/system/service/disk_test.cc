@@ -211,7 +211,7 @@ TEST_CASE("a full disk under the state folder costs what is kept from start to s
   if (!disk.there()) return skip_loudly("a full state folder: mounting needs root");
   const std::string pictures = folder / "pictures";
   write_image_folder(pictures, {.images = 96, .classes = 0, .min_side = 250, .max_side = 400, .only_jpeg = true});
-  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until all of them count as settled
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until all of them count as stable
   const Daemon daemon(
       {.roots = {folder.path()},
        .cpu = "target = \"avx2\"\n",  // a sanitizer can make the scalar path, which keeps nothing, the fastest

@@ -19,7 +19,7 @@ bool would_make(CacheRig& rig, const EncodedImage& image) {
 
 }  // namespace
 
-TEST_CASE("pictures of settled files are there at the next start, with what is known of them", "[cache]") {
+TEST_CASE("pictures of stable files are there at the next start, with what is known of them", "[cache]") {
   const TempFolder folder;
   const KeptKind kind = GENERATE(KeptKind::kPacked, KeptKind::kTensor);
   EncodedImage image = image_of("abcd", kFile, true);
@@ -44,7 +44,7 @@ TEST_CASE("pictures of settled files are there at the next start, with what is k
   REQUIRE_FALSE(rig.cache.find(kFile, {.most = CacheUse::kIndex}));
 }
 
-TEST_CASE("of a file that is not settled a picture from disk stands in only for the very same bytes", "[cache]") {
+TEST_CASE("of a file that is not stable a picture from disk stands in only for the very same bytes", "[cache]") {
   const TempFolder folder;
   CacheRig(folder).keep(image_of("abcd", kFile, true));
 
@@ -53,7 +53,7 @@ TEST_CASE("of a file that is not settled a picture from disk stands in only for 
   REQUIRE_FALSE(CacheRig(folder).finds(image_of("abcd", kFile, false)));  // it was forgotten
 }
 
-TEST_CASE("what is not of a settled file never gets to disk", "[cache]") {
+TEST_CASE("what is not of a stable file never gets to disk", "[cache]") {
   const TempFolder folder;
   {
     CacheRig rig(folder);
@@ -65,7 +65,7 @@ TEST_CASE("what is not of a settled file never gets to disk", "[cache]") {
   REQUIRE(CacheRig(folder).count(MetricId::cache_disk_entries) == 0);
 }
 
-TEST_CASE("a picture gets to disk once it is settled", "[cache]") {
+TEST_CASE("a picture gets to disk once it is stable", "[cache]") {
   const TempFolder folder;
   {
     CacheRig rig(folder);
@@ -89,7 +89,7 @@ TEST_CASE("a picture that memory has no room for comes from disk", "[cache]") {
   }
 }
 
-TEST_CASE("where memory has no room, settled files are packed for the disk alone, if it has some", "[cache]") {
+TEST_CASE("where memory has no room, stable files are packed for the disk alone, if it has some", "[cache]") {
   const TempFolder folder;
   CacheRig rig(folder, 1_KiB), without(folder, 1_KiB, 0_B);
 

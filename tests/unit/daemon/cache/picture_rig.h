@@ -18,14 +18,14 @@ namespace millrace {
 inline constexpr FileIdentity kFile{.device = 1, .inode = 2, .size = 4, .modified = 3, .changed = 4};
 inline constexpr std::uint32_t kUser = 1000;
 
-inline EncodedImage image_of(std::string_view contents, std::optional<FileIdentity> identity, bool settled) {
+inline EncodedImage image_of(std::string_view contents, std::optional<FileIdentity> identity, bool stable) {
   EncodedImage image{.bytes = EncodedBytes(contents.size()), .info = {}};
   std::transform(contents.begin(), contents.end(), image.bytes.writable().begin(),
                  [](char c) { return static_cast<std::byte>(c); });
   image.info.stored = {8, 9};
   image.orientation_in_file = 6;
   image.identity = identity;
-  image.settled = settled;
+  image.stable = stable;
   image.user = kUser;
   return image;
 }

@@ -5,7 +5,7 @@
 
 namespace millrace {
 
-TEST_CASE("a settled picture stands in for its file, unread", "[cache]") {
+TEST_CASE("a stable picture stands in for its file, unread", "[cache]") {
   CacheRig rig;
   rig.keep(image_of("abcd", kFile, true));
   FileIdentity changed = kFile;
@@ -21,7 +21,7 @@ TEST_CASE("a settled picture stands in for its file, unread", "[cache]") {
   REQUIRE_FALSE(rig.cache.find(kFile, {.most = CacheUse::kOff}));
 }
 
-TEST_CASE("a picture that is not settled stands in only for the very same bytes", "[cache]") {
+TEST_CASE("a picture that is not stable stands in only for the very same bytes", "[cache]") {
   CacheRig rig;
   rig.keep(image_of("abcd", kFile, false));
 
@@ -32,7 +32,7 @@ TEST_CASE("a picture that is not settled stands in only for the very same bytes"
   REQUIRE_FALSE(rig.finds(image_of("abcd", kFile, false)));  // it was forgotten
 }
 
-TEST_CASE("a picture is settled by bytes that are", "[cache]") {
+TEST_CASE("a picture becomes stable by bytes of a stable file", "[cache]") {
   CacheRig rig;
   rig.keep(image_of("abcd", kFile, false));
 
@@ -112,7 +112,7 @@ TEST_CASE("a tensor is kept when it is asked for the second time", "[cache]") {
 
 TEST_CASE("nothing is made that would find no room", "[cache]") {
   CacheRig rig;
-  const EncodedImage large{.bytes = EncodedBytes(2 << 20), .info = {}, .identity = kFile, .settled = true};
+  const EncodedImage large{.bytes = EncodedBytes(2 << 20), .info = {}, .identity = kFile, .stable = true};
 
   REQUIRE(rig.cache.advise(large, key_of(large, rig.cache.seed())).make == Advice::kNothing);
 }

@@ -22,16 +22,16 @@ struct Came {
 
 // Files of one folder, and jobs that run epochs over them.
 struct StayRig {
-  explicit StayRig(std::uint32_t count, bool is_settled = true) : samples(count), settled(is_settled) {}
+  explicit StayRig(std::uint32_t count, bool is_stable = true) : samples(count), stable(is_stable) {}
 
   Counters counters;
   UseTable table;
   ImageCache cache{{.memory = kMemory, .disk = Bytes{0}, .state_dir = "", .uses = &table}, counters};
   const std::uint32_t samples;
-  const bool settled;
+  const bool stable;
 
   EncodedImage image_of(std::uint64_t folder, std::uint32_t sample, const KeptWish& wish) const {
-    EncodedImage image{.bytes = EncodedBytes(kFileBytes), .info = {}, .settled = settled, .wish = wish};
+    EncodedImage image{.bytes = EncodedBytes(kFileBytes), .info = {}, .stable = stable, .wish = wish};
     image.bytes.writable()[0] = static_cast<std::byte>(sample);
     image.info.stored = {8, 8};
     image.identity = FileIdentity{.device = folder, .inode = sample + 1, .size = kFileBytes};
@@ -41,7 +41,7 @@ struct StayRig {
 
   // As fetch stage and lane do it; packs what is to be packed now, and what may be packed by a lane that is idle.
   void make(EncodedImage image, Came& came) {
-    if (image.settled) {
+    if (image.stable) {
       if (auto found = cache.find(*image.identity, image.wish)) image.kept = std::move(found->kept);
     }
     PictureUse use(cache, image, kTensorBytes);
@@ -84,8 +84,8 @@ struct StayRig {
 }  // namespace
 
 TEST_CASE("of a dataset of twice the cache's size one part stays, and the rest is never made", "[cache]") {
-  for (const bool settled : {true, false}) {
-    StayRig rig(2 * kFits, settled);
+  for (const bool stable : {true, false}) {
+    StayRig rig(2 * kFits, stable);
     const auto use = rig.table.begin(dataset_of(7, rig.samples));
     std::vector<Came> came;
     for (std::uint64_t epoch = 0; epoch < 6; ++epoch) came.push_back(rig.run_epoch(*use, 7, epoch));
@@ -93,7 +93,7 @@ TEST_CASE("of a dataset of twice the cache's size one part stays, and the rest i
     REQUIRE(came[0].hits == 0);
     REQUIRE(came[1].packed >= 36);
     for (std::size_t epoch = 2; epoch < came.size(); ++epoch) {
-      CAPTURE(settled, epoch);
+      CAPTURE(stable, epoch);
       REQUIRE(came[epoch].hits >= 36);
       REQUIRE(came[epoch].packed <= 2);
     }

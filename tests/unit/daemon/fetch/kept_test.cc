@@ -46,13 +46,13 @@ struct Rig {
                             {.format = ImageFormat::kJpeg, .stored = {32, 16}, .orientation = 6}};
   }
 
-  Result<EncodedImage> read(ReadWish wish, std::chrono::seconds settled = std::chrono::seconds(0)) {
-    const SampleReader reader(*roots, {.limits = limits, .kept = &kept, .settled = settled});
+  Result<EncodedImage> read(ReadWish wish, std::chrono::seconds stable = std::chrono::seconds(0)) {
+    const SampleReader reader(*roots, {.limits = limits, .kept = &kept, .stable_after = stable});
     Bytes read{0};
     return reader.read(source, caller, nullptr, wish, read);
   }
-  EncodedImage must_read(const ReadWish& wish, std::chrono::seconds settled = std::chrono::seconds(0)) {
-    Result<EncodedImage> image = read(wish, settled);
+  EncodedImage must_read(const ReadWish& wish, std::chrono::seconds stable = std::chrono::seconds(0)) {
+    Result<EncodedImage> image = read(wish, stable);
     REQUIRE(image.has_value());
     return *std::move(image);
   }
@@ -88,7 +88,7 @@ const std::string kReadOnly = "mount --bind $0/root/a/b $0/root/mounted; mount -
 
 }  // namespace
 
-TEST_CASE("a settled file of which something is kept is not read", "[fetch]") {
+TEST_CASE("a stable file of which something is kept is not read", "[fetch]") {
   if (skips_where_no_file_is_kept()) return;
   Rig rig;
 
@@ -96,7 +96,7 @@ TEST_CASE("a settled file of which something is kept is not read", "[fetch]") {
 
   REQUIRE(image.bytes.size() == 0);
   REQUIRE(image.kept);
-  REQUIRE(image.settled);
+  REQUIRE(image.stable);
   REQUIRE(image.info.orientation == 6);
   REQUIRE(image.identity == rig.kept.asked);
   struct stat status {};
@@ -116,14 +116,14 @@ TEST_CASE("a recipe that ignores the orientation has the same file kept", "[fetc
   }
 }
 
-TEST_CASE("a file that has not settled is read", "[fetch]") {
+TEST_CASE("a file that is not stable yet is read", "[fetch]") {
   Rig rig;
 
   const EncodedImage image = rig.must_read({.keep = {}}, std::chrono::seconds(60));
 
   REQUIRE(image.bytes.size() > 0);
   REQUIRE_FALSE(image.kept);
-  REQUIRE_FALSE(image.settled);
+  REQUIRE_FALSE(image.stable);
   REQUIRE(rig.kept.questions == 0);
 }
 
@@ -181,7 +181,8 @@ TEST_CASE("a part of a file is known by the file and its place", "[fetch]") {
   REQUIRE(rig.kept.asked->bytes() == 50);
 }
 
-TEST_CASE("only file systems that change ctimes with stores, and whose times nobody chose, settle files", "[fetch]") {
+TEST_CASE("only file systems that change ctimes with stores, and whose times nobody chose, make files stable",
+          "[fetch]") {
   const auto vouches = [](std::uint64_t type, std::uint64_t device, std::uint64_t flags = 0) {
     struct statfs system {};
     system.f_type = static_cast<decltype(system.f_type)>(type);
@@ -209,22 +210,22 @@ TEST_CASE("of an image that is mounted from a loop device, or read-only, files a
   const EncodedImage image = rig.must_read({.keep = {}});
 
   REQUIRE(image.bytes.size() > 0);
-  REQUIRE_FALSE(image.settled);
+  REQUIRE_FALSE(image.stable);
   REQUIRE(rig.kept.questions == 0);
 }
 
-TEST_CASE("a file settles once its ctime is old enough", "[fetch]") {
+TEST_CASE("a file is stable once its ctime is old enough", "[fetch]") {
   if (skips_where_no_file_is_kept()) return;
   Rig rig;
   const Result<OpenFile> file = rig.roots->open_file(rig.file, rig.caller);
   REQUIRE(file.has_value());
   const std::int64_t changed = file->identity.changed, second = 1'000'000'000;
-  const auto settles = [&](std::int64_t opened) {
-    return is_settled(file->fd.get(), file->identity, opened, std::chrono::seconds(120));
+  const auto is_old_enough = [&](std::int64_t opened) {
+    return is_stable(file->fd.get(), file->identity, opened, std::chrono::seconds(120));
   };
 
-  REQUIRE_FALSE(settles(changed + 119 * second));
-  REQUIRE(settles(changed + 120 * second));
+  REQUIRE_FALSE(is_old_enough(changed + 119 * second));
+  REQUIRE(is_old_enough(changed + 120 * second));
 }
 
 }  // namespace millrace

@@ -327,20 +327,20 @@ TEST_CASE("a very deep path is refused before it takes all descriptors", "[fetch
   REQUIRE(text.find("more than 128 folders deep") != std::string::npos);
 }
 
-TEST_CASE("a file has an identity once it has settled, and another one when it changed", "[fetch]") {
+TEST_CASE("a file has an identity once it is stable, and another one when it changed", "[fetch]") {
   const Tree tree;
   write_file(tree / "file", std::string(10, 'x'));
   const UniqueFd file(open((tree / "file").c_str(), O_RDONLY | O_CLOEXEC));
   const std::int64_t now = nanoseconds_since_1970(), later = now + 10'000'000'000;
 
-  const auto settled = identity_of(file.get(), 10, later);
+  const auto stable = identity_of(file.get(), 10, later);
   write_file(tree / "file", std::string(10, 'y'));
   const auto changed = identity_of(file.get(), 10, later);
 
-  REQUIRE(settled);
-  REQUIRE(settled->size == 10);
+  REQUIRE(stable);
+  REQUIRE(stable->size == 10);
   REQUIRE(changed);
-  REQUIRE_FALSE(*settled == *changed);
+  REQUIRE_FALSE(*stable == *changed);
   REQUIRE_FALSE(identity_of(file.get(), 10, now));   // changed just now
   REQUIRE_FALSE(identity_of(file.get(), 9, later));  // other bytes were read
 }

@@ -123,7 +123,7 @@ TEST_CASE("a large file that is no picture is told by its beginning, in the word
   write_file(fixture.folder / "small", std::string(100, 'x'));
   write_file(fixture.folder / "large", std::string(3U << 20U, 'x'));
   const auto roots = *Roots::open({.folders = {fixture.folder.path()}});
-  const SampleReader reader(*roots, {.limits = SampleLimits{}, .settled = kSettled});
+  const SampleReader reader(*roots, {.limits = SampleLimits{}, .stable_after = kStableAfter});
   Bytes of_small{0}, of_large{0};
 
   const auto small = reader.read(PathSource{fixture.folder / "small"}, *fixture.caller, nullptr,

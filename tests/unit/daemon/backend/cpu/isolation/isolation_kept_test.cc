@@ -43,7 +43,7 @@ struct Rig {
     return {.image = {.bytes = std::move(bytes),
                       .info = *info,
                       .identity = FileIdentity{.inode = 1, .size = file.bytes.size()},
-                      .settled = true,
+                      .stable = true,
                       .user = 1234,
                       .wish = wish},
             .geometry = *geometry,

@@ -36,7 +36,7 @@ struct Rig {
             .image = {.bytes = with_bytes ? std::move(bytes) : EncodedBytes(),
                       .info = *info,
                       .identity = FileIdentity{.inode = 1, .size = file.size()},
-                      .settled = true,
+                      .stable = true,
                       .wish = wish},
             .geometry = *geometry,
             .out = in_host_memory(out)};

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/settling.h"
+#include "daemon/pipeline/finalizing.h"
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -29,7 +29,7 @@ Error no_stand_in(const SampleFailure& failure) {
 
 }  // namespace
 
-void Settling::settle(const BatchPtr& batch) {
+void Finalizing::finalize(const BatchPtr& batch) {
   if (!batch->running()) return;
   const bool fatal =
       batch->count(SampleState::kBad) > 0 && batch->request().on_error == OnError::kFail && batch->first_bad_is_known();
@@ -39,12 +39,12 @@ void Settling::settle(const BatchPtr& batch) {
   if (!slot) return fail(batch, slot.error());
   std::vector<Repair> repairs = std::move(slot->repairs);
   batch->mend(*std::move(slot));
-  const std::uint32_t number = settling_.add(InFlight(batch));
-  batch->arena().settle(batch->lease().slot, std::move(repairs),
-                        [this, number](const Result<void>& result) { settled(number, result); });
+  const std::uint32_t number = finalizing_.add(InFlight(batch));
+  batch->arena().finalize(batch->lease().slot, std::move(repairs),
+                          [this, number](const Result<void>& result) { finalized(number, result); });
 }
 
-Result<MendedSlot> Settling::mended(const Batch& batch) const {
+Result<MendedSlot> Finalizing::mended(const Batch& batch) const {
   std::vector<FinishedSample> samples;
   samples.reserve(batch.count());
   for (const SampleRun& sample : batch.samples())
@@ -61,15 +61,15 @@ Result<MendedSlot> Settling::mended(const Batch& batch) const {
 }
 
 // The slot's bytes are final, or lost.
-void Settling::settled(std::uint32_t number, const Result<void>& result) {
-  const BatchPtr batch = settling_.take(number).batch();
+void Finalizing::finalized(std::uint32_t number, const Result<void>& result) {
+  const BatchPtr batch = finalizing_.take(number).batch();
   if (batch->phase() != Batch::Phase::kMending) return;  // failed meanwhile
   const auto working = time_.work_for(batch->owner().user);
   if (!result) return fail(batch, result.error());
   complete(batch);
 }
 
-void Settling::complete(const BatchPtr& batch) {
+void Finalizing::complete(const BatchPtr& batch) {
   SlotPool& slots = *batch->session().parts.slots;  // or close_session() had failed the batch
   const MendedSlot& slot = batch->slot();
   counters_.add(MetricId::batches_completed, batch->session().user);
@@ -89,7 +89,7 @@ void Settling::complete(const BatchPtr& batch) {
   end(batch);
 }
 
-void Settling::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
+void Finalizing::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
   if (batch->over()) return;
   if (why.code == Code::kDeadline && is_unbegun(*batch)) counters_.add(MetricId::batches_shed);
   batch->fail();
@@ -105,14 +105,14 @@ void Settling::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
   if (!batch->in_flight()) end(batch);
 }
 
-void Settling::unused(BatchPtr batch) {
+void Finalizing::unused(BatchPtr batch) {
   boost::asio::post(control_, [this, batch = std::move(batch)] {
     const auto working = time_.work_for(batch->owner().user);
     if (batch->phase() == Batch::Phase::kFailing && !batch->in_flight()) end(batch);
   });
 }
 
-void Settling::hand_over(const Batch& batch, std::variant<CompletedBatch, FailedBatch> result) {
+void Finalizing::hand_over(const Batch& batch, std::variant<CompletedBatch, FailedBatch> result) {
   if (!batch.session().open) return;
   BatchSink& sink = *batch.session().parts.sink;
   if (EpochRun* epoch = batch.epoch()) return epoch->ended(sink, batch.request().id, std::move(result));
@@ -120,7 +120,7 @@ void Settling::hand_over(const Batch& batch, std::variant<CompletedBatch, Failed
   if (const auto* failed = std::get_if<FailedBatch>(&result)) sink.failed(*failed);
 }
 
-void Settling::end(const BatchPtr& batch) {
+void Finalizing::end(const BatchPtr& batch) {
   const std::optional<SlotLease> unsealed = batch->end();
   if (unsealed && batch->session().open) batch->session().parts.slots->abandon(*unsealed);
   next_.ended(batch);

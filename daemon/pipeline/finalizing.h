@@ -1,7 +1,7 @@
 // How a batch ends: all its samples are back, its slot is mended, sealed and handed over; or it fails, and its client is
 // told at once. Every batch goes through here on its way out, whatever became of it.
 //
-//   settle() ──▶ mend ──▶ the arena ──▶ sealed ──▶ handed over ──▶ Next::ended()
+//   finalize() ──▶ mend ──▶ the arena ──▶ sealed ──▶ handed over ──▶ Next::ended()
 //   fail() ──▶ handed over ──▶ nobody writes to its slot any more ──▶ slot back ──▶ Next::ended()
 //
 // Thread-bound(control).
@@ -21,7 +21,7 @@
 
 namespace millrace {
 
-class Settling : public Batch::Owner {
+class Finalizing : public Batch::Owner {
  public:
   class Next {
    public:
@@ -31,12 +31,12 @@ class Settling : public Batch::Owner {
   };
 
   // `backends`: their names, by number. Everything outlives it.
-  Settling(boost::asio::io_context& control, std::span<const std::string> backends, ControlTime& time,
-           Counters& counters, Next& next)
+  Finalizing(boost::asio::io_context& control, std::span<const std::string> backends, ControlTime& time,
+             Counters& counters, Next& next)
       : control_(control), backends_(backends), time_(time), counters_(counters), next_(next) {}
 
   // After every change: does the batch end now?
-  void settle(const BatchPtr& batch);
+  void finalize(const BatchPtr& batch);
 
   // Nothing happens to one that has failed or ended. `would_fit`: the slot bytes with which it could be had, if it is
   // for want of them.
@@ -46,7 +46,7 @@ class Settling : public Batch::Owner {
 
  private:
   Result<MendedSlot> mended(const Batch& batch) const;
-  void settled(std::uint32_t number, const Result<void>& result);
+  void finalized(std::uint32_t number, const Result<void>& result);
   void complete(const BatchPtr& batch);
   void hand_over(const Batch& batch, std::variant<CompletedBatch, FailedBatch> result);
   void end(const BatchPtr& batch);
@@ -56,7 +56,7 @@ class Settling : public Batch::Owner {
   ControlTime& time_;
   Counters& counters_;
   Next& next_;
-  GivenOut<InFlight> settling_;  // at their arenas
+  GivenOut<InFlight> finalizing_;  // at their arenas
 };
 
 }  // namespace millrace
