@@ -78,11 +78,11 @@ constexpr ResourceRow kTable[] = {
      .instead = "use fewer or smaller slots, end processes whose sessions had some",
      .setting = "cuda.tensors",
      .user_setting = "memory.user_percent"},
-    {.id = Resource::kLentProcesses,
+    {.id = Resource::kExportProcesses,
      .noun = "processes with GPU memory",
      .state = "are there, whose sessions are open or were",
      .instead = "end some"},
-    {.id = Resource::kLentRooms,
+    {.id = Resource::kExportRooms,
      .noun = "closed sessions' GPU memory",
      .state = "are kept for their processes",
      .instead = "end some"},
@@ -128,8 +128,8 @@ Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory) {
   budgets[Resource::kEpochs].session = limits.epochs;
   budgets[Resource::kDeviceTensors] = {
       .total = memory.device_tensors.count, .user = of_user(memory.device_tensors), .parts = memory.parts};
-  budgets[Resource::kLentProcesses] = {.total = kMostLentProcesses, .parts = memory.parts};
-  budgets[Resource::kLentRooms] = {.total = kMostLentRooms, .parts = memory.parts};
+  budgets[Resource::kExportProcesses] = {.total = kMostExportProcesses, .parts = memory.parts};
+  budgets[Resource::kExportRooms] = {.total = kMostExportRooms, .parts = memory.parts};
   return budgets;
 }
 

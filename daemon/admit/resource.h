@@ -31,12 +31,12 @@ enum class Resource : std::uint8_t {
   kRequests,  // bytes that clients' requests take while they are kept
   kEpochs,
   kDeviceTensors,  // bytes of devices' memory that sessions have, until the process that had them ends
-  kLentProcesses,  // that may have devices' memory of closed sessions, each open session as one: the daemon watches them
-  kLentRooms,      // closed sessions' memory of devices that their process may have again
+  kExportProcesses,  // that may have devices' memory of closed sessions, each open session as one: the daemon watches them
+  kExportRooms,      // closed sessions' memory of devices that their process may have again
 };
 inline constexpr std::size_t kResources = 14;
 
-inline constexpr std::uint64_t kMostLentProcesses = 256, kMostLentRooms = 128;  // a descriptor each
+inline constexpr std::uint64_t kMostExportProcesses = 256, kMostExportRooms = 128;  // a descriptor each
 
 enum class Unit : std::uint8_t { kCount, kBytes };
 // kPart: what one user may have while others may come, see Bounds::parts.

@@ -87,7 +87,7 @@ struct SampleFacts {
   const SampleGeometry& geometry;
   Fidelity fidelity = Fidelity::kExact;
   std::optional<KeptKind> kept{};  // what stands in for the file, whose bytes may then not be there
-  bool pinned = false;             // the request names this backend or its family: nobody else makes it
+  bool pinned = false;             // the request names this backend or its type: nobody else makes it
 };
 
 // What keeps a backend busy. Constant.

@@ -1,4 +1,4 @@
-// What the table says of a family of devices: its settings, and how its backends are made. Values.
+// What the table says of a type of device: its settings, and how its backends are made. Values.
 #pragma once
 
 #include <memory>

@@ -140,7 +140,7 @@ void Making::feed(std::size_t index) {
     }
     JobOut out{.batch = InFlight(batch)};
     std::vector<SampleTask> tasks = take_ready(index, batch, out.decoding);
-    const bool taken = tasks.empty() || submit(index, out, tasks);  // empty: all were set aside
+    const bool taken = tasks.empty() || submit(index, out, tasks);  // empty: all were deferred
     for (SampleTask& task : tasks) ready.add(std::move(task));
     if (!ready.empty()) run.ready.put_back(batch->owner(), batch->request().priority, *std::move(next));
     if (!taken) return;
@@ -198,8 +198,8 @@ std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& ba
     if (large_.cover(task, *batch->session().parts.account, charge, beside)) {
       tasks.push_back(std::move(task));
     } else {
-      batch->set_aside(task.index);
-      large_.set_aside({InFlight(batch), index, std::move(task), beside});
+      batch->defer(task.index);
+      large_.defer({InFlight(batch), index, std::move(task), beside});
     }
   }
   return tasks;
@@ -272,7 +272,7 @@ void Making::health_changed(std::size_t index, const Health& health) {
   } else {
     log_info("backend " + names_[index] + " has its device back");
   }
-  feed_set_aside();
+  feed_deferred();
   feed(index);
 }
 
@@ -291,9 +291,9 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
   if (!again.empty()) add(batch, std::move(again));
   if (batch->running() && batch->count(SampleState::kUnread) > 0) next_.must_be_read(batch);
   next_.came_back(batch);
-  feed_set_aside();
+  feed_deferred();
   feed(index);
-  feed_set_aside();  // of what else was ready there may be nothing left
+  feed_deferred();  // of what else was ready there may be nothing left
   next_.bytes_let_go();
 }
 
@@ -343,19 +343,19 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
 }
 
 // Whose turn it is of those that waited for memory, each when its user is due; null: nobody's.
-const LargePictures::SetAside* Making::next_set_aside() {
-  const auto unwanted = [&](const LargePictures::SetAside& picture) {
+const LargePictures::Deferred* Making::next_deferred() {
+  const auto unwanted = [&](const LargePictures::Deferred& picture) {
     return !picture.batch.batch()->running() || placer_.lost(picture.backend);
   };
-  const auto has_lane = [&](const LargePictures::SetAside& picture) {
+  const auto has_lane = [&](const LargePictures::Deferred& picture) {
     return unwanted(picture) ||
            has_lane_for(backends_[picture.backend], picture.batch.batch()->owner().user, expected_cost(picture.task));
   };
-  const auto is_due = [&](const LargePictures::SetAside& picture) {
+  const auto is_due = [&](const LargePictures::Deferred& picture) {
     return unwanted(picture) || backends_[picture.backend].ready.is_due(picture.batch.batch()->owner().user);
   };
-  const auto may_begin = [&](const LargePictures::SetAside& picture) { return is_due(picture) && has_lane(picture); };
-  while (const LargePictures::SetAside* next = large_.next(may_begin, has_lane)) {
+  const auto may_begin = [&](const LargePictures::Deferred& picture) { return is_due(picture) && has_lane(picture); };
+  while (const LargePictures::Deferred* next = large_.next(may_begin, has_lane)) {
     if (!unwanted(*next)) return is_due(*next) ? next : nullptr;
     drop(large_.take_next());
   }
@@ -363,8 +363,8 @@ const LargePictures::SetAside* Making::next_set_aside() {
 }
 
 // Where other samples are ready, on half the lanes at most.
-void Making::feed_set_aside() {
-  while (const LargePictures::SetAside* next = next_set_aside()) {
+void Making::feed_deferred() {
+  while (const LargePictures::Deferred* next = next_deferred()) {
     BackendRun& run = backends_[next->backend];
     if (run.jobs.size() >= run.queue_depth.jobs) return;
     const auto waited = [](const JobOut& out) { return out.had_to_wait; };
@@ -372,24 +372,24 @@ void Making::feed_set_aside() {
     std::optional<Charge> decoding = large_.charge_next();
     if (!decoding) return;
     JobOut out{.batch = InFlight(next->batch.batch()), .decoding = *std::move(decoding), .had_to_wait = true};
-    LargePictures::SetAside picture = large_.take_next();
+    LargePictures::Deferred picture = large_.take_next();
     std::vector<SampleTask> tasks;
     tasks.push_back(std::move(picture.task));
     if (submit(picture.backend, out, tasks)) continue;
     picture.task = std::move(tasks.front());
-    out.batch.batch()->set_aside(picture.task.index);
+    out.batch.batch()->defer(picture.task.index);
     return large_.put_back_next(std::move(picture));
   }
 }
 
-void Making::drop(LargePictures::SetAside picture) {
+void Making::drop(LargePictures::Deferred picture) {
   std::vector<SampleTask> tasks;
   tasks.push_back(std::move(picture.task));
   give_back(picture.backend, std::move(picture.batch), std::move(tasks));
 }
 
 void Making::drop(const BatchPtr& batch) {
-  for (LargePictures::SetAside& picture : large_.drop(*batch)) drop(std::move(picture));
+  for (LargePictures::Deferred& picture : large_.drop(*batch)) drop(std::move(picture));
 }
 
 }  // namespace millrace

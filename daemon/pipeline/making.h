@@ -4,7 +4,7 @@
 //   add() ──▶ ready at a backend ──▶ lanes ──▶ made or bad ──▶ Next::came_back()
 //               ▲     │    └─ its device is lost, or it cannot ──▶ ready at another
 //               │     ▼
-//            set aside, while a large picture finds no memory (large_pictures.h)
+//            deferred, while a large picture finds no memory (large_pictures.h)
 //
 // Lane time is shared (fair_queue.h): a job is charged as expected when a backend has taken it, and what it did take is
 // known when it comes back, whatever became of its samples. A lane that a job holds for long is no use to others
@@ -78,7 +78,7 @@ class Making {
   struct JobOut {
     InFlight batch;
     Charge decoding;
-    bool had_to_wait = false;    // a picture that had been set aside
+    bool had_to_wait = false;    // a picture that had been deferred
     std::uint64_t expected = 0;  // nanoseconds of a lane, as its formats tell
     bool is_long = false;
     TurnCharge turn{};        // as its user's other images make likely
@@ -113,9 +113,9 @@ class Making {
   void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);
   void note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);
-  const LargePictures::SetAside* next_set_aside();
-  void feed_set_aside();
-  void drop(LargePictures::SetAside picture);
+  const LargePictures::Deferred* next_deferred();
+  void feed_deferred();
+  void drop(LargePictures::Deferred picture);
 
   boost::asio::io_context& control_;
   const UserShares& shares_;

@@ -394,9 +394,9 @@ std::optional<SampleTask> Reading::take(Batch& batch, Fetched item) {
   }
   if (batch.has_places()) return batch.wait(item.index, *std::move(item.image));
   if (item.end == FetchEnd::kHeaderOnly) {
-    batch.park(item.index, std::nullopt);
+    batch.defer(item.index, std::nullopt);
   } else {
-    batch.park(item.index, *std::move(item.image));
+    batch.defer(item.index, *std::move(item.image));
   }
   return std::nullopt;
 }
@@ -410,7 +410,7 @@ bool Reading::place_packed(const BatchPtr& batch, std::vector<SampleTask>& ready
     return false;
   }
   for (const std::uint32_t index : over.samples) batch->give_up(index, no_room_in_slot(*batch, index, over.needed));
-  ready = batch->place_parked();
+  ready = batch->place_deferred();
   return true;
 }
 
@@ -425,7 +425,7 @@ void Reading::pause(const BatchPtr& batch, const Error& lacking) {
   if (now - want->since >= options_.host_patience) return next_.fail(batch, host_lacks_for_long(lacking));
   // A packed batch that waits for sizes holds no bytes meanwhile: over the budget nothing is read, so it would wait for
   // itself.
-  if (!batch->has_places()) batch->drop_parked();
+  if (!batch->has_places()) batch->drop_deferred();
   want->pausing = true;
   batch->reading.later.emplace(control_, want->pause);
   want->pause = std::min(want->pause * 2, kLongestPause);

@@ -1,7 +1,7 @@
 // Stage 3 as the pipeline drives it: which samples are read next, and what becomes of their bytes.
 //
 //   begin() ──▶ wants reading ──▶ fetch threads ──▶ read ──▶ Next::read(): can be made
-//                    ▲ ▲              │   │         └──▶ bad, or parked until a packed batch's sizes are all known
+//                    ▲ ▲              │   │         └──▶ bad, or deferred until a packed batch's sizes are all known
 //                    │ └── not begun ─┘   │
 //                    └── pause ◀── the daemon lacks descriptors or memory; too long: Next::fail()
 //

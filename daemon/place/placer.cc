@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kMostBackends = 32;  // bits of `tried`
 
 // "cuda" of "cuda:0".
-std::string_view family_of(std::string_view name) {
+std::string_view type_of(std::string_view name) {
   return name.substr(0, name.find(':'));
 }
 
@@ -44,7 +44,7 @@ Result<void> Placer::check_pin(std::string_view pinned) const {
 
 bool Placer::is_asked(const Known& backend, std::string_view pinned) const {
   if (pinned.empty()) return !backend.is.by_pin_only;
-  return backend.is.name == pinned || family_of(backend.is.name) == pinned;
+  return backend.is.name == pinned || type_of(backend.is.name) == pinned;
 }
 
 Result<void> Placer::can_make(std::size_t i, const SampleFacts& facts, const Recipe& recipe,
@@ -60,12 +60,12 @@ Result<std::size_t> Placer::place(const SampleFacts& facts, const Recipe& recipe
   MILLRACE_TRY_VOID(check_pin(pinned));
   Code code = Code::kUnavailable;
   std::string reasons;
-  std::array<std::size_t, kMostBackends> alike;  // of one family
+  std::array<std::size_t, kMostBackends> alike;  // of one type
   std::size_t count = 0;
   for (std::size_t i = 0; i < std::min(backends_.size(), kMostBackends); ++i) {
     const Known& backend = backends_[i];
     if (!is_asked(backend, pinned)) continue;
-    if (count != 0 && family_of(backends_[alike[0]].is.name) != family_of(backend.is.name)) continue;
+    if (count != 0 && type_of(backends_[alike[0]].is.name) != type_of(backend.is.name)) continue;
     const Result<void> can = can_make(i, facts, recipe, tried);
     if (can) {
       alike[count++] = i;

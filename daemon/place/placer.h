@@ -31,11 +31,11 @@ class Placer {
   // Why it is lost; nullopt: it is ready.
   const std::optional<std::string>& lost(std::size_t backend) const { return backends_[backend].lost; }
 
-  // A pin is a device ("cuda:1") or a family of them ("cuda"). kNotFound: there is none of this name, with the names that
-  // there are. kUnavailable: it is lost, or all of the family are.
+  // A pin is a device ("cuda:1") or a type of them ("cuda"). kNotFound: there is none of this name, with the names that
+  // there are. kUnavailable: it is lost, or all of that type are.
   Result<void> check_pin(std::string_view pinned) const;
 
-  // The position of the backend for a sample: the first that can make it, or one of its family: these take turns.
+  // The position of the backend for a sample: the first that can make it, or one of its type: these take turns.
   // `tried`: backends that gave it back (bit i: backend i). Errors as check_pin; else why each backend does not:
   // kUnsupported where one cannot, kUnavailable where all are lost or have tried.
   Result<std::size_t> place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned,

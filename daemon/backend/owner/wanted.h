@@ -1,4 +1,4 @@
-// Whether devices of a family are to be used, as settings and command lines say it. Values.
+// Whether devices of a type are to be used, as settings and command lines say it. Values.
 #pragma once
 
 #include <algorithm>

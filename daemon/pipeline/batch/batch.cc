@@ -18,19 +18,19 @@ constexpr unsigned before(SampleState state) {
   using enum SampleState;
   switch (state) {
     case kUnread:
-      return bit(kReading) | bit(kParked) | bit(kMaking);
+      return bit(kReading) | bit(kDeferred) | bit(kMaking);
     case kReading:
       return bit(kUnread);
-    case kParked:
+    case kDeferred:
       return bit(kReading) | bit(kWaiting);
     case kWaiting:
-      return bit(kReading) | bit(kParked) | bit(kMaking);
+      return bit(kReading) | bit(kDeferred) | bit(kMaking);
     case kMaking:
-      return bit(kWaiting) | bit(kParked);
+      return bit(kWaiting) | bit(kDeferred);
     case kMade:
       return bit(kMaking);
     case kBad:
-      return bit(kReading) | bit(kParked) | bit(kWaiting) | bit(kMaking);
+      return bit(kReading) | bit(kDeferred) | bit(kWaiting) | bit(kMaking);
   }
   return 0;
 }
@@ -76,7 +76,7 @@ Batch::Batch(std::shared_ptr<OpenSession> session, BatchRequest request, std::un
       samples_(request_.samples.size()) {
   counts_[static_cast<std::size_t>(SampleState::kUnread)] = count();
   slot_.tensor = layout_->least_bytes(count());
-  if (!layout_->places_each_alone()) parked_.resize(count());
+  if (!layout_->places_each_alone()) deferred_.resize(count());
   ++around_.owner.under_way_;
   around_.counters.add(MetricId::batches_admitted);
   around_.counters.add(MetricId::batches_in_flight);
@@ -130,7 +130,7 @@ std::optional<SlotLease> Batch::end() {
   around_.counters.subtract(MetricId::batches_in_flight);
   if (arena_) around_.counters.subtract(MetricId::samples_in_flight, count());
   for (SampleRun& sample : samples_) sample.encoded.refund();
-  parked_.clear();
+  deferred_.clear();
   deadline.reset();
   reading.later.reset();
   if (lease_) arena_->forget(lease_->slot);
@@ -208,16 +208,16 @@ void Batch::hold(std::uint32_t index, const EncodedImage& image) {
   session_->parts.work->encoded += Bytes{image.bytes.size()};
 }
 
-void Batch::park(std::uint32_t index, std::optional<EncodedImage> image) {
-  enter(index, SampleState::kParked);
+void Batch::defer(std::uint32_t index, std::optional<EncodedImage> image) {
+  enter(index, SampleState::kDeferred);
   if (image) hold(index, *image);
-  parked_[index] = std::move(image);
+  deferred_[index] = std::move(image);
 }
 
-void Batch::drop_parked() {
+void Batch::drop_deferred() {
   for (std::uint32_t i = 0; i < count(); ++i) {
-    if (!parked_[i]) continue;
-    parked_[i].reset();
+    if (!deferred_[i]) continue;
+    deferred_[i].reset();
     samples_[i].encoded.refund();
   }
 }
@@ -230,7 +230,7 @@ Overflow Batch::overflow() const {
   return millrace::overflow(*layout_, sizes, arena_->slot_bytes());
 }
 
-std::vector<SampleTask> Batch::place_parked() {
+std::vector<SampleTask> Batch::place_deferred() {
   std::vector<SampleTask> tasks;
   Bytes end{0};
   for (std::uint32_t i = 0; i < count(); ++i) {
@@ -239,12 +239,12 @@ std::vector<SampleTask> Batch::place_parked() {
     const Bytes begin = layout_->after(end);
     sample.place = SlotRange{begin.count, sample.bytes};
     end = begin + sample.bytes;
-    if (!parked_[i]) {
+    if (!deferred_[i]) {
       put_back_unread(i);
       continue;
     }
     enter(i, SampleState::kWaiting);
-    tasks.push_back(SampleTask{i, *std::exchange(parked_[i], std::nullopt), sample.geometry, {}, {}});
+    tasks.push_back(SampleTask{i, *std::exchange(deferred_[i], std::nullopt), sample.geometry, {}, {}});
   }
   slot_.tensor = end;
   placed_ = true;
@@ -264,8 +264,8 @@ void Batch::choose(std::uint32_t index, std::size_t backend) {
   sample.backend = static_cast<std::uint32_t>(backend);
 }
 
-void Batch::set_aside(std::uint32_t index) {
-  enter(index, SampleState::kParked);
+void Batch::defer(std::uint32_t index) {
+  enter(index, SampleState::kDeferred);
 }
 
 void Batch::make(std::span<const SampleTask> tasks) {
@@ -320,7 +320,7 @@ void Batch::give_up(std::uint32_t index, Error error) {
   SampleRun& sample = samples_[index];
   sample.error = std::move(error);
   sample.encoded.refund();
-  if (!parked_.empty()) parked_[index].reset();
+  if (!deferred_.empty()) deferred_[index].reset();
 }
 
 void InFlight::let_go() {

@@ -9,10 +9,10 @@
 //   unread ◀──▶ reading ──▶ waiting ◀──▶ making ──▶ made
 //      ▲           │           ▲             ▲
 //      │           ▼           ▼             │
-//      ├──────── parked ───────┴─────────────┤        bad: from every state but unread and made
+//      ├──────── deferred ─────┴─────────────┤        bad: from every state but unread and made
 //      └─────────────────────────────────────┘ what was kept of it is no use: its file has to be read
 //
-//   parked: its bytes are here, or were, and it is no thread's turn: the sizes of a packed batch's others are not known,
+//   deferred: its bytes are here, or were, and it is no thread's turn: the sizes of a packed batch's others are not known,
 //   or a large picture finds no memory to be decoded in.
 //
 // Shared by the fetch tasks and decode jobs that point into it. Thread-bound(control), but for request() and stop(),
@@ -50,7 +50,7 @@ class Batch;
 class EpochRun;
 using BatchPtr = std::shared_ptr<Batch>;
 
-enum class SampleState : std::uint8_t { kUnread, kReading, kParked, kWaiting, kMaking, kMade, kBad };
+enum class SampleState : std::uint8_t { kUnread, kReading, kDeferred, kWaiting, kMaking, kMade, kBad };
 constexpr std::size_t kSampleStates = 7;
 
 // One sample of it, as others see it.
@@ -146,20 +146,20 @@ class Batch {
   // that its header says the same. An error is the sample's.
   Result<void> lay_out(std::uint32_t index, const SourceInfo& source);
   bool has_places() const { return layout_->places_each_alone() || placed_; }
-  // reading -> parked, of a batch without places. nullopt: its bytes found no room and are read again later.
-  void park(std::uint32_t index, std::optional<EncodedImage> image);
-  void drop_parked();  // their bytes: they are read again later
-  // What of the parked samples the slot has no room for. REQUIRES: a packed batch, every sample has a size or is bad.
+  // reading -> deferred, of a batch without places. nullopt: its bytes found no room and are read again later.
+  void defer(std::uint32_t index, std::optional<EncodedImage> image);
+  void drop_deferred();  // their bytes: they are read again later
+  // What of the deferred samples the slot has no room for. REQUIRES: a packed batch, every sample has a size or is bad.
   Overflow overflow() const;
-  // Every sample that is not bad gets its place, in order: parked -> waiting with their bytes, which are returned, or
+  // Every sample that is not bad gets its place, in order: deferred -> waiting with their bytes, which are returned, or
   // -> unread. REQUIRES: as overflow(), and they fit.
-  std::vector<SampleTask> place_parked();
+  std::vector<SampleTask> place_deferred();
   SampleTask wait(std::uint32_t index, EncodedImage image);  // reading -> waiting. REQUIRES: laid out
 
   // Making.
   void choose(std::uint32_t index, std::size_t backend);  // for one that waits
-  void set_aside(std::uint32_t index);                    // waiting -> parked: no memory to decode it in
-  void make(std::span<const SampleTask> tasks);           // waiting, parked -> making
+  void defer(std::uint32_t index);                        // waiting -> deferred: no memory to decode it in
+  void make(std::span<const SampleTask> tasks);           // waiting, deferred -> making
   // Says in the task where a backend writes a sample that writes `memories` beside the host's: in the slot if it can,
   // else on the host, to be brought there before the seal. REQUIRES: laid out.
   void direct(SampleTask& task, std::span<const MemoryId> memories) const;
@@ -218,11 +218,11 @@ class Batch {
 
   std::vector<SampleRun> samples_;
   std::array<std::uint32_t, kSampleStates> counts_{};
-  std::uint32_t next_unread_ = 0;                    // first sample that never was anything but unread
-  std::vector<std::uint32_t> unread_again_;          // were read in vain
-  std::uint32_t made_in_order_ = 0;                  // the first ones, up to one that is not made
-  bool placed_ = false;                              // packed: all that have a size have their place
-  std::vector<std::optional<EncodedImage>> parked_;  // packed: fetched and waiting for the others' sizes
+  std::uint32_t next_unread_ = 0;                      // first sample that never was anything but unread
+  std::vector<std::uint32_t> unread_again_;            // were read in vain
+  std::uint32_t made_in_order_ = 0;                    // the first ones, up to one that is not made
+  bool placed_ = false;                                // packed: all that have a size have their place
+  std::vector<std::optional<EncodedImage>> deferred_;  // packed: fetched and waiting for the others' sizes
   MendedSlot slot_;
 };
 

@@ -60,12 +60,12 @@ bool LargePictures::cover(const SampleTask& task, Account& account, Charge& char
   return true;
 }
 
-void LargePictures::set_aside(SetAside picture) {
+void LargePictures::defer(Deferred picture) {
   const Batch& batch = *picture.batch.batch();
   waiting_.push(batch.owner(), batch.request().priority, std::move(picture));
 }
 
-void LargePictures::set_aside_again(SetAside picture) {
+void LargePictures::defer_again(Deferred picture) {
   const Batch& batch = *picture.batch.batch();
   waiting_.put_back(batch.owner(), batch.request().priority, std::move(picture));
 }
@@ -75,8 +75,8 @@ std::optional<Charge> LargePictures::charge_next() {
   return account.try_charge(Resource::kDecoding, bytes_of(next_->task, next_->beside).count);
 }
 
-LargePictures::SetAside LargePictures::take_next() {
-  SetAside picture = *std::move(next_);
+LargePictures::Deferred LargePictures::take_next() {
+  Deferred picture = *std::move(next_);
   next_.reset();
   return picture;
 }
@@ -89,13 +89,13 @@ void LargePictures::correct_turn(const Batch& batch, const TurnCharge& charged, 
   waiting_.correct(batch.owner(), batch.request().priority, charged, actual);
 }
 
-void LargePictures::put_back_next(SetAside picture) {
+void LargePictures::put_back_next(Deferred picture) {
   next_.emplace(std::move(picture));
 }
 
-std::vector<LargePictures::SetAside> LargePictures::drop(const Batch& batch) {
-  std::vector<SetAside> dropped =
-      waiting_.remove([&](const SetAside& picture) { return picture.batch.batch().get() == &batch; });
+std::vector<LargePictures::Deferred> LargePictures::drop(const Batch& batch) {
+  std::vector<Deferred> dropped =
+      waiting_.remove([&](const Deferred& picture) { return picture.batch.batch().get() == &batch; });
   if (next_ && next_->batch.batch().get() == &batch) dropped.push_back(take_next());
   return dropped;
 }

@@ -18,7 +18,7 @@ namespace {
 // of when descriptors are short.
 constexpr std::uint64_t kOwn = 48;
 constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, input ring
-constexpr std::uint64_t kPerDeviceMemory = 2;  // its descriptor, and the process that it was lent to
+constexpr std::uint64_t kPerDeviceMemory = 2;  // its descriptor, and the process that it was exported to
 constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed, and some to spare
 constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/read/spare_descriptors.h)
 constexpr std::uint64_t kPerRoot = 4;          // with the folders above it
@@ -33,7 +33,7 @@ std::uint64_t for_files(const DescriptorNeeds& needs) {
 // Of sessions that are open, and of processes whose sessions were, with what they may have again.
 std::uint64_t for_device_memory(const DescriptorNeeds& needs) {
   if (!needs.device_memory) return 0;
-  return kPerDeviceMemory * needs.sessions.sessions + kMostLentProcesses + kMostLentRooms;
+  return kPerDeviceMemory * needs.sessions.sessions + kMostExportProcesses + kMostExportRooms;
 }
 
 // Connections to it: of fetch threads and of the one that lists, for each root, and to introduce clients.

@@ -29,7 +29,7 @@
 #include "daemon/observe/key_values.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/publish/publisher.h"
-#include "daemon/serve/handoff/lent_memory.h"
+#include "daemon/serve/handoff/exported_rooms.h"
 #include "daemon/serve/parse/client_request.h"
 #include "daemon/serve/parse/dataset_table.h"
 #include "daemon/serve/sessions/reply_socket.h"
@@ -76,7 +76,7 @@ class Session final : private RequestReader::Port {
     bool cache_at_once = false;
     std::shared_ptr<Segment> segment;    // shared: see SlotPool
     std::shared_ptr<Arena> arena;        // shared: see SessionParts
-    std::optional<LentTo> lent;          // of a device, where the tensors are in its memory
+    std::optional<ExportedTo> exported;  // of a device, where the tensors are in its memory
     std::string memory;                  // where they are, for the log; empty: in the segment
     std::shared_ptr<StopFlag> unwanted;  // shared with the segment's maker; stopped when the session goes
     std::shared_ptr<Account> account;    // shared: see Ledger::account()
@@ -99,8 +99,8 @@ class Session final : private RequestReader::Port {
   const std::string& name() const { return parts_.name; }
   Segment& segment() const { return *parts_.segment; }
   const Arena& arena() const { return *parts_.arena; }
-  // What stays lent when it has gone, to the first who asks.
-  std::optional<LentTo> take_lent() { return std::exchange(parts_.lent, std::nullopt); }
+  // What stays exported when it has gone, to the first who asks.
+  std::optional<ExportedTo> take_exported() { return std::exchange(parts_.exported, std::nullopt); }
   StreamPort* stream() const { return stream_; }  // null: none, or none any more
 
   // Messages to its client leave by `socket`, by which its requests may come as well, once it is attached.

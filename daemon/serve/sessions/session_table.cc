@@ -39,7 +39,7 @@ SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, con
       copier_(copier),
       counters_(counters),
       limits_(limits),
-      lent_(control) {}
+      exported_(control) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -118,7 +118,7 @@ Bytes SessionTable::segment_slot(const OpenRequest& request, const TensorMemory*
 Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenRequest& request, const Caller& caller,
                                                    const TensorMemory* memory) {
   Admitted admitted{
-      .account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}, .memory = {}, .lent = {}};
+      .account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}, .memory = {}, .exported = {}};
   const Bytes whole = shm::segment_bytes(request.slots, request.slot_bytes);
   const Bytes segment = shm::segment_bytes(request.slots, segment_slot(request, memory));
   MILLRACE_TRY(admitted.charges.slots, admitted.account->charge(Resource::kSlots, request.slots));
@@ -128,34 +128,34 @@ Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenReque
   MILLRACE_TRY(admitted.charges.staging, admitted.account->charge(Resource::kSegments, whole - segment));
   const TensorMemory::Order order{.slots = request.slots, .slot_bytes = request.slot_bytes};
   MILLRACE_TRY(BorrowingProcess process, BorrowingProcess::of(caller.pid));
-  admitted.lent = lent_.take_again(process, caller.user(), *memory, order.charged());
-  if (!admitted.lent) {
-    MILLRACE_TRY(admitted.lent, lend(*admitted.account, std::move(process), *memory, order.charged()));
+  admitted.exported = exported_.take_again(process, caller.user(), *memory, order.charged());
+  if (!admitted.exported) {
+    MILLRACE_TRY(admitted.exported, export_to(*admitted.account, std::move(process), *memory, order.charged()));
   }
   return admitted;
 }
 
-Result<LentTo> SessionTable::lend(Account& account, BorrowingProcess process, const TensorMemory& memory,
-                                  Bytes charged) {
-  lent_.drop_lost();
+Result<ExportedTo> SessionTable::export_to(Account& account, BorrowingProcess process, const TensorMemory& memory,
+                                           Bytes charged) {
+  exported_.drop_lost();
   MILLRACE_TRY(Charge charge, account.charge(Resource::kDeviceTensors, charged));
   Charge of_process;
-  if (!lent_.watches(process)) {
-    MILLRACE_TRY(of_process, account.charge(Resource::kLentProcesses, 1));
+  if (!exported_.watches(process)) {
+    MILLRACE_TRY(of_process, account.charge(Resource::kExportProcesses, 1));
   }
-  return LentTo{.process = std::move(process),
-                .charge = std::move(charge),
-                .of_process = std::move(of_process),
-                .account = account.shared_from_this(),
-                .memory = &memory};
+  return ExportedTo{.process = std::move(process),
+                    .charge = std::move(charge),
+                    .of_process = std::move(of_process),
+                    .account = account.shared_from_this(),
+                    .memory = &memory};
 }
 
-// What is lent again to a session that does not come about stays lent.
-void SessionTable::keep_lent(Opening& opening) {
-  std::optional<LentTo> lent = std::exchange(opening.admitted.lent, std::nullopt);
-  if (!lent || !lent->room) return;
-  lent->given_back = true;
-  lent_.keep(*std::move(lent));
+// What is exported again to a session that does not come about stays exported.
+void SessionTable::keep_exported(Opening& opening) {
+  std::optional<ExportedTo> exported = std::exchange(opening.admitted.exported, std::nullopt);
+  if (!exported || !exported->room) return;
+  exported->given_back = true;
+  exported_.keep(*std::move(exported));
 }
 
 void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment) {
@@ -177,15 +177,16 @@ void SessionTable::make_arena(ClientId client, const Opening& opening) {
       {.slots = opening.request.slots,
        .slot_bytes = opening.request.slot_bytes,
        .most_samples = static_cast<std::uint32_t>(opening.slot_bytes.count / sizeof(shm::SampleRecord))},
-      opening.admitted.lent->room, [this, client](Result<MadeArena> made) { arena_made(client, std::move(made)); });
+      opening.admitted.exported->room, [this, client](Result<MadeArena> made) { arena_made(client, std::move(made)); });
 }
 
-// What was lost with the device cannot be lent again.
-Result<void> SessionTable::lend_anew(Opening& opening) {
-  const Bytes charged{opening.admitted.lent->charge.amount()};
+// What was lost with the device cannot be exported again.
+Result<void> SessionTable::export_anew(Opening& opening) {
+  const Bytes charged{opening.admitted.exported->charge.amount()};
   MILLRACE_TRY(BorrowingProcess process, BorrowingProcess::of(opening.caller->pid));
-  keep_lent(opening);
-  MILLRACE_TRY(opening.admitted.lent, lend(*opening.admitted.account, std::move(process), *opening.memory, charged));
+  keep_exported(opening);
+  MILLRACE_TRY(opening.admitted.exported,
+               export_to(*opening.admitted.account, std::move(process), *opening.memory, charged));
   return {};
 }
 
@@ -193,12 +194,12 @@ void SessionTable::arena_made(ClientId client, Result<MadeArena> made) {
   const auto entry = opening_.find(client);
   if (entry == opening_.end()) return;  // as above
   Opening& opening = entry->second;
-  if (const auto& again = opening.admitted.lent->room; !made && again && again->is_lost()) {
-    const Result<void> lent = lend_anew(opening);
-    return lent ? make_arena(client, opening) : not_opened(client, opening, lent.error());
+  if (const auto& again = opening.admitted.exported->room; !made && again && again->is_lost()) {
+    const Result<void> exported = export_anew(opening);
+    return exported ? make_arena(client, opening) : not_opened(client, opening, exported.error());
   }
   if (!made) return not_opened(client, opening, made.error());
-  opening.admitted.lent->room = std::move(made->room);
+  opening.admitted.exported->room = std::move(made->room);
   begin(client, opening, std::move(made->arena));
 }
 
@@ -207,7 +208,7 @@ void SessionTable::not_opened(ClientId client, Opening& opening, const Error& wh
   log_refused(*opening.caller, opening.request.name, why);
   const auto done = std::move(opening.done);
   opening.unwanted->stop();
-  keep_lent(opening);
+  keep_exported(opening);
   opening_.erase(client);
   done(why);
 }
@@ -233,7 +234,7 @@ void SessionTable::begin(ClientId client, Opening& opening_until_then, std::shar
                        .cache_at_once = opening.request.cache_at_once,
                        .segment = std::move(opening.segment),
                        .arena = std::move(arena),
-                       .lent = std::move(opening.admitted.lent),
+                       .exported = std::move(opening.admitted.exported),
                        .memory = memory == nullptr ? std::string() : memory->name(),
                        .unwanted = std::move(opening.unwanted),
                        .account = std::move(opening.admitted.account),
@@ -316,12 +317,12 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   const Error gone{Code::kUnavailable, "the session's hand-off connection has closed, and the session with it"};
   if (auto entry = opening_.extract(client)) {
     entry.mapped().unwanted->stop();
-    keep_lent(entry.mapped());
+    keep_exported(entry.mapped());
     return entry.mapped().done(gone);
   }
   const bool said_goodbye = how != HandoffServer::Departure::kGone;
   const std::unique_ptr<Session> session =
-      take(client, gone, how == HandoffServer::Departure::kLetGo ? Lent::kGivenBack : Lent::kMapped);
+      take(client, gone, how == HandoffServer::Departure::kLetGo ? Exported::kGivenBack : Exported::kMapped);
   if (!session) return;
   const bool closed = said_goodbye || session->ended_by_client();
   if (!closed) counters_.add(MetricId::sessions_reclaimed);
@@ -331,14 +332,14 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
 }
 
 // Out of the table; its memory is shut to its client, who hears `why`. nullptr: this client has none.
-std::unique_ptr<Session> SessionTable::take(ClientId client, const Error& why, Lent memory) {
+std::unique_ptr<Session> SessionTable::take(ClientId client, const Error& why, Exported memory) {
   const auto entry = by_client_.extract(client);
   if (entry.empty()) return nullptr;
   auto session = sessions_.extract(entry.mapped());
   session.mapped()->segment().revoke();
-  if (std::optional<LentTo> lent = session.mapped()->take_lent()) {
-    lent->given_back = memory == Lent::kGivenBack;
-    lent_.keep(*std::move(lent));
+  if (std::optional<ExportedTo> exported = session.mapped()->take_exported()) {
+    exported->given_back = memory == Exported::kGivenBack;
+    exported_.keep(*std::move(exported));
   }
   if (StreamPort* stream = session.mapped()->stream()) stream->finish(why);
   return std::move(session.mapped());
@@ -351,7 +352,7 @@ Result<SessionTable::Closed> SessionTable::close(SessionId id, const Error& why)
                                       " (any more): `millrace admin status` shows those that are open"};
   const ClientId client = known->client();
   Closed closed{.caller = known->shared_caller(), .name = known->name()};
-  const std::unique_ptr<Session> session = take(client, why, Lent::kMapped);
+  const std::unique_ptr<Session> session = take(client, why, Exported::kMapped);
   handoff_->dismiss(client);
   log_.say(LogLevel::kWarning, session->caller().uid,
            "session " + std::to_string(raw(id)) + " closed by an administrator: " + session->summary());
@@ -369,7 +370,7 @@ void SessionTable::refuse_opening(const Error& why) {
   for (auto& [client, opening] : std::exchange(opening_, {})) {
     opening.unwanted->stop();
     handoff_->not_opened(client);
-    keep_lent(opening);
+    keep_exported(opening);
     opening.done(why);
   }
 }

@@ -26,8 +26,8 @@
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/handoff/exported_rooms.h"
 #include "daemon/serve/handoff/handoff_server.h"
-#include "daemon/serve/handoff/lent_memory.h"
 #include "daemon/serve/parse/client_request.h"
 #include "daemon/serve/sessions/session.h"
 #include "millrace/v1/statistics.pb.h"
@@ -107,7 +107,7 @@ class SessionTable final : public HandoffServer::Events {
     std::shared_ptr<Account> account;  // shared: becomes the session's
     SessionCharges charges;
     Charge memory;  // becomes its segment's
-    std::optional<LentTo> lent;
+    std::optional<ExportedTo> exported;
   };
   struct Opening {
     SessionId id;
@@ -124,9 +124,9 @@ class SessionTable final : public HandoffServer::Events {
   Result<TensorMemory*> memory_of(const std::string& name_untrusted) const;
   Bytes segment_slot(const OpenRequest& request, const TensorMemory* memory) const;
   Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller, const TensorMemory* memory);
-  Result<LentTo> lend(Account& account, BorrowingProcess process, const TensorMemory& memory, Bytes charged);
-  Result<void> lend_anew(Opening& opening);
-  void keep_lent(Opening& opening);
+  Result<ExportedTo> export_to(Account& account, BorrowingProcess process, const TensorMemory& memory, Bytes charged);
+  Result<void> export_anew(Opening& opening);
+  void keep_exported(Opening& opening);
   void make_arena(ClientId client, const Opening& opening);
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
   void arena_made(ClientId client, Result<MadeArena> made);
@@ -136,8 +136,8 @@ class SessionTable final : public HandoffServer::Events {
   Result<void> hand_over(Session& session, const TensorMemory* memory);
   void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
   // What its client says of a device's memory: that it has let go of it, or nothing.
-  enum class Lent : std::uint8_t { kMapped, kGivenBack };
-  std::unique_ptr<Session> take(ClientId client, const Error& why, Lent memory);
+  enum class Exported : std::uint8_t { kMapped, kGivenBack };
+  std::unique_ptr<Session> take(ClientId client, const Error& why, Exported memory);
   Session* find(SessionId id) const;
   Session* find(ClientId client) const;
 
@@ -152,7 +152,7 @@ class SessionTable final : public HandoffServer::Events {
   LinesByUser log_;
   const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
   boost::asio::thread_pool parsing_{2};                                                  // of large requests
-  LentMemory lent_;
+  ExportedRooms exported_;
   std::map<ClientId, Opening> opening_;  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, SessionId> by_client_;

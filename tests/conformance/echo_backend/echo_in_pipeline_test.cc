@@ -7,7 +7,7 @@
 
 namespace millrace {
 
-TEST_CASE("each device of a family makes what is pinned to it", "[pipeline][integration]") {
+TEST_CASE("each device of a type makes what is pinned to it", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 4);
   PipelineFixture fixture({.roots = {folder.path()}});

@@ -189,7 +189,7 @@ TEST_CASE("several GPUs share the work, and one that is lost leaves it to the ot
   REQUIRE(none.tensors == expected.tensors);
 }
 
-TEST_CASE("a pin on a family of GPUs is as good as one on a GPU", "[system][cuda]") {
+TEST_CASE("a pin on a type of GPU is as good as one on a GPU", "[system][cuda]") {
   if (skips_without_gpu_kernels()) return;
   const Mill mill({{"SIM_CUDA_DEVICES", "2"}}, kSmall + "devices = [\"1\"]\n");
 

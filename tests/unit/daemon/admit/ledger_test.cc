@@ -236,7 +236,7 @@ TEST_CASE("a setting bounds what one user may have of memory", "[admit]") {
 }
 
 TEST_CASE("no user has all that is there of processes with GPU memory, or of what is kept for them", "[admit]") {
-  const Resource resource = GENERATE(Resource::kLentProcesses, Resource::kLentRooms);
+  const Resource resource = GENERATE(Resource::kExportProcesses, Resource::kExportRooms);
   Ledger ledger(budgets_of({}, {.parts = Parts::kOfFree}));
   std::vector<Charge> greedy;
   while (Result<Charge> charge = ledger.charge(resource, kOne, 1)) greedy.push_back(*std::move(charge));

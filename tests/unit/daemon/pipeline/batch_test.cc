@@ -147,19 +147,19 @@ TEST_CASE("encoded bytes are held until a sample is made or given up, and by a b
   REQUIRE(rig.counters.stored(MetricId::encoded_in_flight) == 0);
 }
 
-TEST_CASE("parked samples let their bytes go when asked to, and are read again once they have their places",
+TEST_CASE("deferred samples let their bytes go when asked to, and are read again once they have their places",
           "[pipeline]") {
   Rig rig;
   const BatchPtr batch = rig.batch(Packing::kPacked);
   for (const std::uint32_t i : batch->take_unread(4)) {
     const SourceInfo info{.stored = {40 + i, 30}};
     REQUIRE(batch->lay_out(i, info).has_value());
-    batch->park(i, EncodedImage{EncodedBytes(kFile.count), info, std::nullopt});
-    if (i == 1) batch->drop_parked();
+    batch->defer(i, EncodedImage{EncodedBytes(kFile.count), info, std::nullopt});
+    if (i == 1) batch->drop_deferred();
   }
   REQUIRE(rig.held() == kFile * 2);
 
-  const std::vector<SampleTask> kept = batch->place_parked();
+  const std::vector<SampleTask> kept = batch->place_deferred();
 
   REQUIRE(kept.size() == 2);
   REQUIRE(kept[0].index == 2);

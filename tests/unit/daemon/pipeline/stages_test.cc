@@ -44,8 +44,8 @@ struct StagesRig {
   UserShares shares;
   LargePictures large{ledger, shares};
 
-  const LargePictures::SetAside* next() {
-    const auto any = [](const LargePictures::SetAside&) { return true; };
+  const LargePictures::Deferred* next() {
+    const auto any = [](const LargePictures::Deferred&) { return true; };
     return large.next(any, any);
   }
 };
@@ -100,7 +100,7 @@ TEST_CASE("what a backend takes for a large picture beside decoding it is charge
   REQUIRE(rig.large.cover(StagesRig::task(0, kSide), *account, with, 5_MiB));
   REQUIRE(with.amount() == one + (5_MiB).count);
   with = {};
-  rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kSide), 5_MiB});
+  rig.large.defer({InFlight(batch), 0, StagesRig::task(0, kSide), 5_MiB});
 
   REQUIRE(rig.next() != nullptr);
   REQUIRE(rig.large.charge_next()->amount() == one + (5_MiB).count);
@@ -140,7 +140,7 @@ TEST_CASE("large pictures that wait take turns, of each user's the urgent first,
   REQUIRE_FALSE(rig.large.cover(StagesRig::task(1, kLarge), *account, more));
   const BatchPtr patient = rig.batch(1), other = rig.batch(2), urgent = rig.batch(2, Priority::kHigh);
   for (const BatchPtr& batch : {patient, patient, other, urgent})
-    rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kLarge)});
+    rig.large.defer({InFlight(batch), 0, StagesRig::task(0, kLarge)});
   one.refund();
 
   REQUIRE_FALSE(rig.large.cover(StagesRig::task(3, kLarge), *account, more));  // there is room, but not for it
@@ -160,7 +160,7 @@ TEST_CASE("the picture whose turn it is waits until there is room, which its own
   Charge one;
   REQUIRE(rig.large.cover(StagesRig::task(0, kLarge), *rig.account(1), one));
   const BatchPtr batch = rig.batch(2);
-  rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kLarge)});
+  rig.large.defer({InFlight(batch), 0, StagesRig::task(0, kLarge)});
   REQUIRE(rig.next() != nullptr);
   REQUIRE_FALSE(rig.large.charge_next());
 
@@ -176,7 +176,7 @@ TEST_CASE("pictures of a batch that nobody wants stop waiting, the one whose tur
   StagesRig rig;
   const BatchPtr unwanted = rig.batch(1), wanted = rig.batch(2);
   for (const BatchPtr& batch : {unwanted, wanted, unwanted})
-    rig.large.set_aside({InFlight(batch), 0, StagesRig::task(0, kLarge)});
+    rig.large.defer({InFlight(batch), 0, StagesRig::task(0, kLarge)});
   REQUIRE(rig.next()->batch.batch() == unwanted);
 
   REQUIRE(rig.large.drop(*unwanted).size() == 2);

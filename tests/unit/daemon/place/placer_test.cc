@@ -97,7 +97,7 @@ TEST_CASE("a lost backend gets nothing until it is ready again", "[place]") {
   REQUIRE(placer.check_pin("cuda:0"));
 }
 
-TEST_CASE("devices of one family take turns, but for those that are lost or gave it back", "[place]") {
+TEST_CASE("devices of one type take turns, but for those that are lost or gave it back", "[place]") {
   Placer placer({{"cuda:0", &kDevice}, {"cuda:1", &kDevice}, {"cuda:2", &kDevice}, {"cpu", &kCpu}});
   const auto next = [&](std::uint32_t tried) { return *place(placer, {ImageFormat::kJpeg}, "", tried); };
 
@@ -108,7 +108,7 @@ TEST_CASE("devices of one family take turns, but for those that are lost or gave
   REQUIRE(next(7) == 3);
 }
 
-TEST_CASE("a pin may name a family, which is lost when all of it are", "[place]") {
+TEST_CASE("a pin may name a type, which is lost when all of it are", "[place]") {
   Placer placer({{"cuda:0", &kDevice}, {"cuda:1", &kDevice}, {"cpu", &kCpu}});
   placer.set_health(0, {Health::State::kLost, "fell off the bus"});
 

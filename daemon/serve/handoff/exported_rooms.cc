@@ -1,4 +1,4 @@
-#include "daemon/serve/handoff/lent_memory.h"
+#include "daemon/serve/handoff/exported_rooms.h"
 
 #include <poll.h>
 #include <sys/syscall.h>
@@ -30,33 +30,34 @@ Result<BorrowingProcess> BorrowingProcess::of(pid_t pid) {
   return errno_error("watching the client's process", errno);
 }
 
-bool LentMemory::watches(const BorrowingProcess& process) const {
+bool ExportedRooms::watches(const BorrowingProcess& process) const {
   const auto watched = process.fd ? all_->watched.find(process.pid) : all_->watched.end();
   return watched != all_->watched.end() && !millrace::has_ended(watched->second.descriptor.native_handle());
 }
 
-void LentMemory::keep(LentTo lent) {
-  if (!lent.process.fd) {
-    lent.given_back = false;  // nobody can say later whose it was
-    return add(all_->for_ever, std::move(lent));
+void ExportedRooms::keep(ExportedTo exported) {
+  if (!exported.process.fd) {
+    exported.given_back = false;  // nobody can say later whose it was
+    return add(all_->for_ever, std::move(exported));
   }
-  const bool is_nobodys = lent.given_back && lent.room->is_lost();
-  if (is_nobodys || lent.process.has_ended()) return;
-  const pid_t pid = lent.process.pid;
+  const bool is_nobodys = exported.given_back && exported.room->is_lost();
+  if (is_nobodys || exported.process.has_ended()) return;
+  const pid_t pid = exported.process.pid;
   // A number may belong to another process by now, if its end has not come round yet.
   if (const auto old = all_->watched.find(pid); old != all_->watched.end()) {
     if (!millrace::has_ended(old->second.descriptor.native_handle())) {
-      lent.process.fd.reset();  // one is enough
-      lent.of_process = {};
-      return add(old->second.lent, std::move(lent));
+      exported.process.fd.reset();  // one is enough
+      exported.of_process = {};
+      return add(old->second.exported, std::move(exported));
     }
     all_->watched.erase(old);
   }
-  const int pidfd = lent.process.fd.release();
+  const int pidfd = exported.process.fd.release();
   Watched& watched = all_->watched.try_emplace(pid, control_, pidfd).first->second;
-  const bool is_counted = lent.of_process.amount() != 0;  // else its last one was lent again meanwhile
-  watched.of_process = is_counted ? std::move(lent.of_process) : lent.account->take(Resource::kLentProcesses, 1);
-  add(watched.lent, std::move(lent));
+  const bool is_counted = exported.of_process.amount() != 0;  // else its last one was exported again meanwhile
+  watched.of_process =
+      is_counted ? std::move(exported.of_process) : exported.account->take(Resource::kExportProcesses, 1);
+  add(watched.exported, std::move(exported));
   watched.descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                                 [all = std::weak_ptr(all_), pid](const boost::system::error_code& error) {
                                   const auto alive = all.lock();
@@ -64,41 +65,41 @@ void LentMemory::keep(LentTo lent) {
                                 });
 }
 
-// As a room that may be lent again, or as the room's share alone.
-void LentMemory::add(std::vector<LentTo>& to, LentTo lent) {
-  lent.share = lent.room->share();
-  const auto rooms = std::count_if(to.begin(), to.end(), [](const LentTo& one) { return one.room != nullptr; });
+// As a room that may be exported again, or as the room's share alone.
+void ExportedRooms::add(std::vector<ExportedTo>& to, ExportedTo exported) {
+  exported.share = exported.room->share();
+  const auto rooms = std::count_if(to.begin(), to.end(), [](const ExportedTo& one) { return one.room != nullptr; });
   std::optional<Charge> of_room;
-  if (lent.given_back && static_cast<std::size_t>(rooms) < kMostRoomsOfOne)
-    of_room = lent.account->try_charge(Resource::kLentRooms, 1);
+  if (exported.given_back && static_cast<std::size_t>(rooms) < kMostRoomsOfOne)
+    of_room = exported.account->try_charge(Resource::kExportRooms, 1);
   if (of_room) {
-    lent.of_room = *std::move(of_room);
+    exported.of_room = *std::move(of_room);
   } else {
-    lent.room.reset();
+    exported.room.reset();
   }
-  to.push_back(std::move(lent));
+  to.push_back(std::move(exported));
 }
 
-void LentMemory::drop_lost() {
+void ExportedRooms::drop_lost() {
   for (auto& [pid, watched] : all_->watched)
-    std::erase_if(watched.lent, [](const LentTo& one) { return one.room && one.room->is_lost(); });
-  std::erase_if(all_->watched, [](const auto& entry) { return entry.second.lent.empty(); });
+    std::erase_if(watched.exported, [](const ExportedTo& one) { return one.room && one.room->is_lost(); });
+  std::erase_if(all_->watched, [](const auto& entry) { return entry.second.exported.empty(); });
 }
 
-std::optional<LentTo> LentMemory::take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory,
-                                             Bytes charged) {
+std::optional<ExportedTo> ExportedRooms::take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory,
+                                                    Bytes charged) {
   const auto watched = process.fd ? all_->watched.find(process.pid) : all_->watched.end();
   if (watched == all_->watched.end() || millrace::has_ended(watched->second.descriptor.native_handle()))
     return std::nullopt;
-  std::vector<LentTo>& lent = watched->second.lent;
-  const auto found = std::find_if(lent.begin(), lent.end(), [&](const LentTo& one) {
+  std::vector<ExportedTo>& exported = watched->second.exported;
+  const auto found = std::find_if(exported.begin(), exported.end(), [&](const ExportedTo& one) {
     return one.room && one.account->owner().user == user && one.memory == &memory &&
            one.charge.amount() == charged.count && one.room.use_count() == 1 && !one.room->is_lost();
   });
-  if (found == lent.end()) return std::nullopt;
-  LentTo again = std::move(*found);
-  lent.erase(found);
-  if (lent.empty()) {
+  if (found == exported.end()) return std::nullopt;
+  ExportedTo again = std::move(*found);
+  exported.erase(found);
+  if (exported.empty()) {
     again.of_process = std::move(watched->second.of_process);
     all_->watched.erase(watched);
   }

@@ -33,8 +33,8 @@ struct BorrowingProcess {
   static Result<BorrowingProcess> of(pid_t pid);
 };
 
-// What was lent, and to whom.
-struct LentTo {
+// What was exported, and to whom.
+struct ExportedTo {
   BorrowingProcess process;
   Charge charge;
   Charge of_process{};                         // empty: it was watched already
@@ -46,40 +46,41 @@ struct LentTo {
   bool given_back = false;                      // by its process
 };
 
-class LentMemory {
+class ExportedRooms {
  public:
   static constexpr std::size_t kMostRoomsOfOne = 4;  // that a process may have again, a descriptor each
 
-  explicit LentMemory(boost::asio::io_context& control) : control_(control) {}
-  LentMemory(const LentMemory&) = delete;
-  LentMemory& operator=(const LentMemory&) = delete;
+  explicit ExportedRooms(boost::asio::io_context& control) : control_(control) {}
+  ExportedRooms(const ExportedRooms&) = delete;
+  ExportedRooms& operator=(const ExportedRooms&) = delete;
 
-  // Whether it counts among the processes that are watched (Resource::kLentProcesses).
+  // Whether it counts among the processes that are watched (Resource::kExportProcesses).
   bool watches(const BorrowingProcess& process) const;
 
   // Until its process has ended, or has it again.
-  void keep(LentTo lent);
+  void keep(ExportedTo exported);
 
   // Forgets what was given back and has gone with its device: nobody has it any more.
   void drop_lost();
 
-  // What was lent to that user's process before, so much of that memory, that it has given back and no batch uses: lent to
+  // What was exported to that user's process before, so much of that memory, that it has given back and no batch uses: exported to
   // it again. `process` moves in then.
-  std::optional<LentTo> take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory, Bytes charged);
+  std::optional<ExportedTo> take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory,
+                                       Bytes charged);
 
  private:
   struct Watched {
     Watched(boost::asio::io_context& control, int pidfd) : descriptor(control, pidfd) {}
     boost::asio::posix::stream_descriptor descriptor;
     Charge of_process;
-    std::vector<LentTo> lent;
+    std::vector<ExportedTo> exported;
   };
   struct All {
     std::map<pid_t, Watched> watched;
-    std::vector<LentTo> for_ever;
+    std::vector<ExportedTo> for_ever;
   };
 
-  static void add(std::vector<LentTo>& to, LentTo lent);
+  static void add(std::vector<ExportedTo>& to, ExportedTo exported);
 
   boost::asio::io_context& control_;
   const std::shared_ptr<All> all_ = std::make_shared<All>();  // handlers that wait hold it weakly
