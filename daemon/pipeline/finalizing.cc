@@ -34,17 +34,17 @@ void Finalizing::finalize(const BatchPtr& batch) {
   const bool fatal =
       batch->count(SampleState::kBad) > 0 && batch->request().on_error == OnError::kFail && batch->first_bad_is_known();
   if (batch->finished() < batch->count() && !fatal) return;
-  batch->session().parts.sink->ending();  // the client wakes up while we mend and write records
-  Result<MendedSlot> slot = mended(*batch);
+  batch->session().parts.sink->ending();  // the client wakes up while we apply the policy and write records
+  Result<FinalSlot> slot = final_slot(*batch);
   if (!slot) return fail(batch, slot.error());
   std::vector<Repair> repairs = std::move(slot->repairs);
-  batch->mend(*std::move(slot));
+  batch->finalize(*std::move(slot));
   const std::uint32_t number = finalizing_.add(InFlight(batch));
   batch->arena().finalize(batch->lease().slot, std::move(repairs),
                           [this, number](const Result<void>& result) { finalized(number, result); });
 }
 
-Result<MendedSlot> Finalizing::mended(const Batch& batch) const {
+Result<FinalSlot> Finalizing::final_slot(const Batch& batch) const {
   std::vector<FinishedSample> samples;
   samples.reserve(batch.count());
   for (const SampleRun& sample : batch.samples())
@@ -54,7 +54,7 @@ Result<MendedSlot> Finalizing::mended(const Batch& batch) const {
   const bool none_good = batch.count(SampleState::kBad) == batch.count();
   if (none_good && batch.request().guard == Guard::kOn)
     return BadSampleGuard::none_good(batch.count(), batch.failure(0));
-  std::optional<MendedSlot> slot = millrace::mend(batch.layout(), batch.request().on_error, samples, batch.tensor());
+  std::optional<FinalSlot> slot = apply_error_policy(batch.layout(), batch.request().on_error, samples, batch.tensor());
   if (slot) return *std::move(slot);
   const SampleFailure first = batch.failure(static_cast<std::uint32_t>(bad - samples.begin()));
   return batch.request().on_error == OnError::kFail ? failed_by(first) : no_stand_in(first);
@@ -63,7 +63,7 @@ Result<MendedSlot> Finalizing::mended(const Batch& batch) const {
 // The slot's bytes are final, or lost.
 void Finalizing::finalized(std::uint32_t number, const Result<void>& result) {
   const BatchPtr batch = finalizing_.take(number).batch();
-  if (batch->phase() != Batch::Phase::kMending) return;  // failed meanwhile
+  if (batch->phase() != Batch::Phase::kFinalizing) return;  // failed meanwhile
   const auto working = time_.work_for(batch->owner().user);
   if (!result) return fail(batch, result.error());
   complete(batch);
@@ -71,7 +71,7 @@ void Finalizing::finalized(std::uint32_t number, const Result<void>& result) {
 
 void Finalizing::complete(const BatchPtr& batch) {
   SlotPool& slots = *batch->session().parts.slots;  // or close_session() had failed the batch
-  const MendedSlot& slot = batch->slot();
+  const FinalSlot& slot = batch->slot();
   counters_.add(MetricId::batches_completed, batch->session().user);
   counters_.add(MetricId::tensor_bytes, slot.order.empty() ? 0 : slot.tensor.count);
   CompletedBatch result{.id = batch->request().id, .samples = batch->count(), .failures = batch->failures()};

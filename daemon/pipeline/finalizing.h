@@ -1,7 +1,7 @@
-// How a batch ends: all its samples are back, its slot is mended, sealed and handed over; or it fails, and its client is
+// How a batch ends: all its samples are back, its slot is finalized, sealed and handed over; or it fails, and its client is
 // told at once. Every batch goes through here on its way out, whatever became of it.
 //
-//   finalize() ──▶ mend ──▶ the arena ──▶ sealed ──▶ handed over ──▶ Next::ended()
+//   finalize() ──▶ error policy ──▶ the arena ──▶ sealed ──▶ handed over ──▶ Next::ended()
 //   fail() ──▶ handed over ──▶ nobody writes to its slot any more ──▶ slot back ──▶ Next::ended()
 //
 // Thread-bound(control).
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon/pipeline/batch/batch.h"
-#include "daemon/pipeline/batch/mend.h"
+#include "daemon/pipeline/batch/error_policy.h"
 #include "daemon/pipeline/epoch/given_out.h"
 #include "daemon/pipeline/turns/control_time.h"
 
@@ -45,7 +45,7 @@ class Finalizing : public Batch::Owner {
   void unused(BatchPtr batch) override;
 
  private:
-  Result<MendedSlot> mended(const Batch& batch) const;
+  Result<FinalSlot> final_slot(const Batch& batch) const;
   void finalized(std::uint32_t number, const Result<void>& result);
   void complete(const BatchPtr& batch);
   void hand_over(const Batch& batch, std::variant<CompletedBatch, FailedBatch> result);

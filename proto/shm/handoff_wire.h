@@ -35,7 +35,7 @@
 // client that shuts its end for writing is answered all the same.
 //
 // A reply's length of 0 is an early wake-up and no message: the last sample of a batch has ended. It wakes the client while the
-// daemon is still at work; the message follows soon, or later where samples are mended or an epoch's order holds the
+// daemon is still at work; the message follows soon, or later where the error policy repairs the slot or an epoch's order holds the
 // batch back. Its end of file means that the stream is ending; the stream says why.
 #pragma once
 

@@ -185,7 +185,7 @@ TEST_CASE("a client that waits for a batch hears that its last sample has ended 
   write_images(folder.path(), 6, {2});
   PipelineFixture fixture({.roots = {folder.path()}});
   BatchRequest request = request_of(folder.path(), 6, square(16));
-  request.on_error = OnError::kSkip;  // so that there is something to mend
+  request.on_error = OnError::kSkip;  // so that there is something to repair
 
   REQUIRE(fixture.submit(std::move(request)).has_value());
   const auto heard = fixture.sink().wait_ending().time_since_epoch();

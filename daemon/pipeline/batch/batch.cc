@@ -46,12 +46,12 @@ constexpr unsigned before(Batch::Phase phase) {
       return 0;
     case kRunning:
       return bit(kQueued);
-    case kMending:
+    case kFinalizing:
       return bit(kRunning);
     case kFailing:
-      return bit(kQueued) | bit(kRunning) | bit(kMending);
+      return bit(kQueued) | bit(kRunning) | bit(kFinalizing);
     case kEnded:
-      return bit(kMending) | bit(kFailing);
+      return bit(kFinalizing) | bit(kFailing);
   }
   return 0;
 }
@@ -104,8 +104,8 @@ void Batch::begin(const SlotLease& lease, std::shared_ptr<Arena> arena) {
   around_.counters.add(MetricId::samples_in_flight, count());
 }
 
-void Batch::mend(MendedSlot slot) {
-  enter(Phase::kMending);
+void Batch::finalize(FinalSlot slot) {
+  enter(Phase::kFinalizing);
   for (const std::uint32_t index : slot.zeroed) {
     SampleRun& sample = samples_[index];
     sample.flags |= shm::kZeroed;

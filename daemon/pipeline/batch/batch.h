@@ -1,7 +1,7 @@
 // One batch, from its request until nobody works on it any more: how far it is, how far each of its samples is, and
 // which bytes of its slot are whose. It alone changes these; a step that is not drawn here is a bug of ours, and aborts.
 //
-//   queued ──begin()──▶ running ──mend()──▶ mending ──end()──▶ ended
+//   queued ──begin()──▶ running ──finalize()──▶ finalizing ──end()──▶ ended
 //      └───────────────────┴──────fail()───────┴──▶ failing ──end()──▶ ended
 //
 // and each sample while the batch runs:
@@ -37,7 +37,7 @@
 #include "daemon/model/geometry.h"
 #include "daemon/model/owner.h"
 #include "daemon/model/stop_flag.h"
-#include "daemon/pipeline/batch/mend.h"
+#include "daemon/pipeline/batch/error_policy.h"
 #include "daemon/pipeline/batch/tensor_layout.h"
 #include "daemon/pipeline/session_parts.h"
 #include "daemon/pipeline/turns/ready_samples.h"
@@ -75,7 +75,7 @@ struct SampleRun {
 
 class Batch {
  public:
-  enum class Phase : std::uint8_t { kQueued, kRunning, kMending, kFailing, kEnded };
+  enum class Phase : std::uint8_t { kQueued, kRunning, kFinalizing, kFailing, kEnded };
 
   // Of all batches that have not ended.
   class Owner {
@@ -120,9 +120,9 @@ class Batch {
 
   // It has a slot. `arena` keeps its memory until the last lane is done, whatever becomes of the session.
   void begin(const SlotLease& lease, std::shared_ptr<Arena> arena);
-  void mend(MendedSlot slot);  // what on_error makes of its samples. REQUIRES: these have finished
-  void fail();                 // nothing more is begun, and what is under way is told to stop
-  // The slot that was not sealed. REQUIRES: nothing is in flight; mending or failing.
+  void finalize(FinalSlot slot);  // what on_error makes of its samples. REQUIRES: these have finished
+  void fail();                    // nothing more is begun, and what is under way is told to stop
+  // The slot that was not sealed. REQUIRES: nothing is in flight; finalizing or failing.
   std::optional<SlotLease> end();
 
   bool in_flight() const { return in_flight_ > 0; }
@@ -171,8 +171,8 @@ class Batch {
 
   void give_up(std::uint32_t index, Error error);  // -> bad; its bytes, if any, are let go
 
-  // What the slot holds: the tensor's bytes, and once it is mended where whose pixels are.
-  const MendedSlot& slot() const { return slot_; }
+  // What the slot holds: the tensor's bytes, and once it has its final bytes where whose pixels are.
+  const FinalSlot& slot() const { return slot_; }
   Bytes tensor() const { return slot_.tensor; }
 
   // The slot and its memory. REQUIRES: begun, not ended; lease(): nor sealed.
@@ -223,7 +223,7 @@ class Batch {
   std::uint32_t made_in_order_ = 0;                    // the first ones, up to one that is not made
   bool placed_ = false;                                // packed: all that have a size have their place
   std::vector<std::optional<EncodedImage>> deferred_;  // packed: fetched and waiting for the others' sizes
-  MendedSlot slot_;
+  FinalSlot slot_;
 };
 
 // The right to call back about a batch: while there is one, the batch's slot is nobody else's. It goes on whatever path,

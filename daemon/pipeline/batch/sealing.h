@@ -11,7 +11,7 @@
 namespace millrace {
 
 // Writes one record for every position of the tensor behind it, into the slot. `backends`: their names, by number.
-// REQUIRES: the batch is mended.
+// REQUIRES: the batch has its final bytes.
 void write_records(const Batch& batch, std::span<const std::string> backends);
 
 // The handle, but for the sealing time. REQUIRES: as above, and a sample is left.

@@ -198,7 +198,7 @@ TEST_CASE("a step that a sample or a batch cannot take is a bug of ours", "[pipe
   REQUIRE(aborts([&] { batch->made(0); }));               // twice
   REQUIRE(aborts([&] { batch->give_up(0, broken()); }));  // after it was made
   REQUIRE(aborts([&] { batch->put_back_unread(1); }));    // nobody reads it
-  REQUIRE(aborts([&] { batch->end(); }));                 // without having been mended or failed
+  REQUIRE(aborts([&] { batch->end(); }));                 // without having been finalized or failed
   REQUIRE(aborts([&] {
     const InFlight held(batch);
     batch->fail();

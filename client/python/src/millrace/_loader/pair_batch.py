@@ -167,7 +167,7 @@ def _with_kind(error: SampleError) -> SampleError:
     return dataclasses.replace(error, message=f"{error.message}; {kind}") if kind else error
 
 
-def mend(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> None:
+def apply_error_policy(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> None:
     """Does to images and masks alike what the policy says; as the daemon does it to images (daemon/pipeline/batch/mend.h).
 
     Args:

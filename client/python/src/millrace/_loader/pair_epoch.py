@@ -25,7 +25,7 @@ from millrace._core.epoch import Epoch
 from millrace._core.session import HOST, Session
 from millrace._data.dataset_argument import Given, Listed
 from millrace._data.mask_file import MaskFiles
-from millrace._loader.pair_batch import PairBatch, as_failed, bad_pairs, mend
+from millrace._loader.pair_batch import PairBatch, apply_error_policy, as_failed, bad_pairs
 from millrace._loader.position import with_fingerprint
 from millrace.client import connect
 from millrace.errors import InternalError, InvalidRequest, SampleFailed, Unsupported
@@ -212,7 +212,7 @@ class PairEpoch:
         elif self._tolerant and self._pairs >= _AFTER and self._bad * _TOLERATED > self._pairs:
             told = f"{self._bad} of {self._pairs} pairs are bad{example}; on_error= takes them"
         else:
-            mend(batch, bad, self._how, pairs.fill)
+            apply_error_policy(batch, bad, self._how, pairs.fill)
             return
         batch.release()
         raise SampleFailed(told, batch_id=batch.id, sample_errors=batch.errors)

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/batch/mend.h"
+#include "daemon/pipeline/batch/error_policy.h"
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -33,10 +33,10 @@ Repair zeroed(std::uint64_t at) {
 using Order = std::vector<std::uint32_t>;
 using Repairs = std::vector<Repair>;
 
-TEST_CASE("a slot without bad samples needs no mending, whatever becomes of them", "[pipeline]") {
+TEST_CASE("a slot without bad samples needs no repairs, whatever becomes of them", "[pipeline]") {
   const auto on_error = GENERATE(OnError::kFail, OnError::kSkip, OnError::kZero, OnError::kSubstitute);
 
-  const auto slot = mend(*layout_of(Packing::kOneSize), on_error, samples({}), Bytes{32});
+  const auto slot = apply_error_policy(*layout_of(Packing::kOneSize), on_error, samples({}), Bytes{32});
 
   REQUIRE(slot->order == Order{0, 1, 2, 3});
   REQUIRE(slot->repairs.empty());
@@ -45,11 +45,11 @@ TEST_CASE("a slot without bad samples needs no mending, whatever becomes of them
 }
 
 TEST_CASE("on_error fail allows for no bad sample", "[pipeline]") {
-  REQUIRE_FALSE(mend(*layout_of(Packing::kOneSize), OnError::kFail, samples({1, 3}), Bytes{32}));
+  REQUIRE_FALSE(apply_error_policy(*layout_of(Packing::kOneSize), OnError::kFail, samples({1, 3}), Bytes{32}));
 }
 
 TEST_CASE("on_error skip closes the gaps and keeps the order", "[pipeline]") {
-  const auto slot = mend(*layout_of(Packing::kOneSize), OnError::kSkip, samples({0, 2}), Bytes{32});
+  const auto slot = apply_error_policy(*layout_of(Packing::kOneSize), OnError::kSkip, samples({0, 2}), Bytes{32});
 
   REQUIRE(slot->order == Order{1, 3});
   REQUIRE(slot->repairs == Repairs{moved(0, 8), moved(8, 24)});
@@ -59,7 +59,7 @@ TEST_CASE("on_error skip closes the gaps and keeps the order", "[pipeline]") {
 }
 
 TEST_CASE("on_error skip moves nothing that lies before the first gap", "[pipeline]") {
-  const auto slot = mend(*layout_of(Packing::kOneSize), OnError::kSkip, samples({3}), Bytes{32});
+  const auto slot = apply_error_policy(*layout_of(Packing::kOneSize), OnError::kSkip, samples({3}), Bytes{32});
 
   REQUIRE(slot->order == Order{0, 1, 2});
   REQUIRE(slot->repairs.empty());
@@ -69,7 +69,8 @@ TEST_CASE("on_error skip moves nothing that lies before the first gap", "[pipeli
 TEST_CASE("on_error skip closes the gaps of a packed tensor at packed alignment", "[pipeline]") {
   const auto packed = samples({1}, kPackedAlignment);
 
-  const auto slot = mend(*layout_of(Packing::kPacked), OnError::kSkip, packed, Bytes{3 * kPackedAlignment + 8});
+  const auto slot =
+      apply_error_policy(*layout_of(Packing::kPacked), OnError::kSkip, packed, Bytes{3 * kPackedAlignment + 8});
 
   REQUIRE(slot->order == Order{0, 2, 3});
   REQUIRE(slot->repairs ==
@@ -81,14 +82,14 @@ TEST_CASE("on_error skip leaves no gap between patches", "[pipeline]") {
   const auto layout = layout_of(Packing::kPacked, Patches{.size = {2, 1}, .temporal = 2});
   constexpr Bytes kFourPatches{16};
 
-  const auto slot = mend(*layout, OnError::kSkip, samples({1}, 16, kFourPatches), Bytes{64});
+  const auto slot = apply_error_policy(*layout, OnError::kSkip, samples({1}, 16, kFourPatches), Bytes{64});
 
   REQUIRE(slot->repairs == Repairs{moved(16, 32, kFourPatches), moved(32, 48, kFourPatches)});
   REQUIRE(slot->tensor == Bytes{48});
 }
 
 TEST_CASE("on_error skip with nothing left leaves an empty tensor", "[pipeline]") {
-  const auto slot = mend(*layout_of(Packing::kOneSize), OnError::kSkip, samples({0, 1, 2, 3}), Bytes{32});
+  const auto slot = apply_error_policy(*layout_of(Packing::kOneSize), OnError::kSkip, samples({0, 1, 2, 3}), Bytes{32});
 
   REQUIRE(slot->order.empty());
   REQUIRE(slot->repairs.empty());
@@ -96,7 +97,7 @@ TEST_CASE("on_error skip with nothing left leaves an empty tensor", "[pipeline]"
 }
 
 TEST_CASE("on_error zero clears the pixels of bad samples where they are", "[pipeline]") {
-  const auto slot = mend(*layout_of(Packing::kOneSize), OnError::kZero, samples({2}), Bytes{32});
+  const auto slot = apply_error_policy(*layout_of(Packing::kOneSize), OnError::kZero, samples({2}), Bytes{32});
 
   REQUIRE(slot->order == Order{0, 1, 2, 3});
   REQUIRE(slot->repairs == Repairs{zeroed(16)});
@@ -109,8 +110,8 @@ TEST_CASE("a bad sample that was never laid out has the place of its number, or 
   auto unplaced = samples({2});
   unplaced[2].place.reset();
 
-  const auto one_size = mend(*layout_of(Packing::kOneSize), OnError::kZero, unplaced, Bytes{32});
-  const auto packed = mend(*layout_of(Packing::kPacked), OnError::kZero, unplaced, Bytes{32});
+  const auto one_size = apply_error_policy(*layout_of(Packing::kOneSize), OnError::kZero, unplaced, Bytes{32});
+  const auto packed = apply_error_policy(*layout_of(Packing::kPacked), OnError::kZero, unplaced, Bytes{32});
 
   REQUIRE(one_size->places[2] == SlotRange{16, kImage});
   REQUIRE(one_size->repairs == Repairs{zeroed(16)});
@@ -120,7 +121,7 @@ TEST_CASE("a bad sample that was never laid out has the place of its number, or 
 }
 
 TEST_CASE("on_error substitute takes the nearest good sample before, else after", "[pipeline]") {
-  const auto slot = mend(*layout_of(Packing::kOneSize), OnError::kSubstitute, samples({0, 3}), Bytes{32});
+  const auto slot = apply_error_policy(*layout_of(Packing::kOneSize), OnError::kSubstitute, samples({0, 3}), Bytes{32});
 
   REQUIRE(slot->order == Order{1, 1, 2, 2});
   REQUIRE(slot->repairs == Repairs{moved(0, 8), moved(24, 16)});
@@ -130,7 +131,8 @@ TEST_CASE("on_error substitute takes the nearest good sample before, else after"
 TEST_CASE("a stand-in in a packed tensor is pointed at and not copied", "[pipeline]") {
   const auto packed = samples({0, 3}, kPackedAlignment);
 
-  const auto slot = mend(*layout_of(Packing::kPacked), OnError::kSubstitute, packed, Bytes{3 * kPackedAlignment + 8});
+  const auto slot =
+      apply_error_policy(*layout_of(Packing::kPacked), OnError::kSubstitute, packed, Bytes{3 * kPackedAlignment + 8});
 
   REQUIRE(slot->order == Order{1, 1, 2, 2});
   REQUIRE(slot->repairs.empty());
@@ -144,10 +146,10 @@ TEST_CASE("what is done to bad samples is done to each of their views", "[pipeli
   const auto layout = *TensorLayout::create(recipe, 1000);
   constexpr Bytes kSmall{2}, kAll{128};
 
-  const auto skipped = mend(*layout, OnError::kSkip, samples({1}), kAll);
-  const auto zeroes = mend(*layout, OnError::kZero, samples({1}), kAll);
-  const auto others = mend(*layout, OnError::kSubstitute, samples({1}), kAll);
-  const auto none = mend(*layout, OnError::kSkip, samples({}), kAll);
+  const auto skipped = apply_error_policy(*layout, OnError::kSkip, samples({1}), kAll);
+  const auto zeroes = apply_error_policy(*layout, OnError::kZero, samples({1}), kAll);
+  const auto others = apply_error_policy(*layout, OnError::kSubstitute, samples({1}), kAll);
+  const auto none = apply_error_policy(*layout, OnError::kSkip, samples({}), kAll);
 
   REQUIRE(skipped->order == Order{0, 2, 3});
   REQUIRE(skipped->repairs == Repairs{moved(8, 16), moved(16, 24), moved(66, 68, kSmall), moved(68, 70, kSmall)});
@@ -158,7 +160,8 @@ TEST_CASE("what is done to bad samples is done to each of their views", "[pipeli
 }
 
 TEST_CASE("on_error substitute allows for no batch without a good sample", "[pipeline]") {
-  REQUIRE_FALSE(mend(*layout_of(Packing::kOneSize), OnError::kSubstitute, samples({0, 1, 2, 3}), Bytes{32}));
+  REQUIRE_FALSE(
+      apply_error_policy(*layout_of(Packing::kOneSize), OnError::kSubstitute, samples({0, 1, 2, 3}), Bytes{32}));
 }
 
 }  // namespace

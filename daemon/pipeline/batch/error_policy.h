@@ -20,7 +20,7 @@ struct FinishedSample {
   std::optional<SlotRange> place;  // a good one has one; a bad one may
 };
 
-struct MendedSlot {
+struct FinalSlot {
   std::vector<std::uint32_t> order;              // by position in the tensor: the sample whose pixels are there
   std::vector<std::optional<SlotRange>> places;  // by sample
   std::vector<std::uint32_t> zeroed;             // bad samples that are there, blank
@@ -30,7 +30,7 @@ struct MendedSlot {
 
 // `tensor`: its bytes with all samples in it. nullopt: some sample is bad and `on_error` allows for none, or none is
 // good that could stand in.
-std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, std::span<const FinishedSample> samples,
-                               Bytes tensor);
+std::optional<FinalSlot> apply_error_policy(const TensorLayout& layout, OnError on_error,
+                                            std::span<const FinishedSample> samples, Bytes tensor);
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/batch/mend.h"
+#include "daemon/pipeline/batch/error_policy.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,8 +12,8 @@ std::uint32_t count_of(Samples samples) {
   return static_cast<std::uint32_t>(samples.size());
 }
 
-MendedSlot as_it_is(Samples samples, Bytes tensor) {
-  MendedSlot slot{.order = std::vector<std::uint32_t>(samples.size()), .tensor = tensor};
+FinalSlot as_it_is(Samples samples, Bytes tensor) {
+  FinalSlot slot{.order = std::vector<std::uint32_t>(samples.size()), .tensor = tensor};
   std::iota(slot.order.begin(), slot.order.end(), 0U);
   slot.places.reserve(samples.size());
   for (const FinishedSample& sample : samples) slot.places.push_back(sample.place);
@@ -21,8 +21,8 @@ MendedSlot as_it_is(Samples samples, Bytes tensor) {
 }
 
 // Moves the good samples down over the bad ones, keeping their order.
-MendedSlot skip_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
-  MendedSlot slot = as_it_is(samples, tensor);
+FinalSlot skip_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
+  FinalSlot slot = as_it_is(samples, tensor);
   slot.order.clear();
   Bytes end{0};
   for (std::uint32_t i = 0; i < count_of(samples); ++i) {
@@ -38,8 +38,8 @@ MendedSlot skip_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
   return slot;
 }
 
-MendedSlot zero_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
-  MendedSlot slot = as_it_is(samples, tensor);
+FinalSlot zero_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
+  FinalSlot slot = as_it_is(samples, tensor);
   for (std::uint32_t i = 0; i < count_of(samples); ++i) {
     if (samples[i].good) continue;
     const SlotRange place = samples[i].place.value_or(layout.blank(i).place);
@@ -60,8 +60,8 @@ std::uint32_t stand_in(Samples samples, std::uint32_t index) {
   return after;
 }
 
-MendedSlot substitute_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
-  MendedSlot slot = as_it_is(samples, tensor);
+FinalSlot substitute_bad(const TensorLayout& layout, Samples samples, Bytes tensor) {
+  FinalSlot slot = as_it_is(samples, tensor);
   for (std::uint32_t i = 0; i < count_of(samples); ++i) {
     if (samples[i].good) continue;
     const std::uint32_t other = stand_in(samples, i);
@@ -74,8 +74,8 @@ MendedSlot substitute_bad(const TensorLayout& layout, Samples samples, Bytes ten
   return slot;
 }
 
-// The samples' first views are mended; the same is done to the others, each of which stays where it begins.
-MendedSlot with_all_views(MendedSlot slot, const TensorLayout& layout, std::uint32_t samples, Bytes tensor) {
+// The samples' first views are final; the same is done to the others, each of which stays where it begins.
+FinalSlot with_all_views(FinalSlot slot, const TensorLayout& layout, std::uint32_t samples, Bytes tensor) {
   if (layout.recipe().views.empty()) return slot;
   for (std::size_t view = 1; view < layout.recipe().views.size(); ++view) {
     const auto place = [&](std::uint32_t index) { return layout.place_of_view(view, index, samples); };
@@ -88,8 +88,8 @@ MendedSlot with_all_views(MendedSlot slot, const TensorLayout& layout, std::uint
   return slot;
 }
 
-std::optional<MendedSlot> mend_first_views(const TensorLayout& layout, OnError on_error, Samples samples,
-                                           Bytes tensor) {
+std::optional<FinalSlot> apply_to_first_views(const TensorLayout& layout, OnError on_error, Samples samples,
+                                              Bytes tensor) {
   const auto good = [](const FinishedSample& sample) { return sample.good; };
   switch (on_error) {
     case OnError::kFail:
@@ -107,10 +107,11 @@ std::optional<MendedSlot> mend_first_views(const TensorLayout& layout, OnError o
 
 }  // namespace
 
-std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, Samples samples, Bytes tensor) {
+std::optional<FinalSlot> apply_error_policy(const TensorLayout& layout, OnError on_error, Samples samples,
+                                            Bytes tensor) {
   const auto good = [](const FinishedSample& sample) { return sample.good; };
   if (std::all_of(samples.begin(), samples.end(), good)) return as_it_is(samples, tensor);
-  std::optional<MendedSlot> slot = mend_first_views(layout, on_error, samples, tensor);
+  std::optional<FinalSlot> slot = apply_to_first_views(layout, on_error, samples, tensor);
   if (!slot) return std::nullopt;
   return with_all_views(*std::move(slot), layout, count_of(samples), tensor);
 }
