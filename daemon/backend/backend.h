@@ -86,8 +86,8 @@ struct SampleFacts {
   const SourceInfo& source;  // format, size, memory, and what the file's header says that it has
   const SampleGeometry& geometry;
   Fidelity fidelity = Fidelity::kExact;
-  std::optional<KeptKind> kept{};  // what stands in for the file, whose bytes may then not be there
-  bool pinned = false;             // the request names this backend or its type: nobody else makes it
+  std::optional<CachedKind> kept{};  // what stands in for the file, whose bytes may then not be there
+  bool pinned = false;               // the request names this backend or its type: nobody else makes it
 };
 
 // What keeps a backend busy. Constant.

@@ -11,8 +11,8 @@ constexpr std::uint64_t kBytesAnIndexByte = 77;                          // of a
 constexpr double kAlone = 1.01;                                          // jobs, by a sum of fractions
 
 // Of the file that it was made of, about.
-std::uint64_t file_bytes_of(KeptKind kind, std::uint64_t bytes) {
-  return kind == KeptKind::kIndex ? kBytesAnIndexByte * bytes : bytes;
+std::uint64_t file_bytes_of(CachedKind kind, std::uint64_t bytes) {
+  return kind == CachedKind::kIndex ? kBytesAnIndexByte * bytes : bytes;
 }
 
 }  // namespace
@@ -35,37 +35,37 @@ std::string ImageCache::whereabouts() const {
   return hindrance().empty() ? "in memory and in " + disk_.folder() : "in memory only: " + hindrance();
 }
 
-bool ImageCache::keeps(KeptKind kind, const KeptWish& wish) const {
+bool ImageCache::keeps(CachedKind kind, const CacheWish& wish) const {
   switch (kind) {
-    case KeptKind::kIndex:
+    case CachedKind::kIndex:
       return wish.most >= CacheUse::kIndex;
-    case KeptKind::kPacked:
+    case CachedKind::kPacked:
       return options_.packed && wish.most >= CacheUse::kPacked;
-    case KeptKind::kTensor:
+    case CachedKind::kTensor:
       return options_.tensors && wish.most >= CacheUse::kTensors && wish.tensor_of != 0;
   }
   return false;
 }
 
-std::optional<KeptImage> ImageCache::find(const FileIdentity& identity, const KeptWish& wish) {
+std::optional<CachedImage> ImageCache::find(const FileIdentity& identity, const CacheWish& wish) {
   const CacheKey file = key_of(identity, seed_.value);
-  for (const KeptKind kind : {KeptKind::kTensor, KeptKind::kPacked}) {
+  for (const CachedKind kind : {CachedKind::kTensor, CachedKind::kPacked}) {
     if (!keeps(kind, wish)) continue;
-    const CacheKey key = kind == KeptKind::kTensor ? tensor_key_of(file, wish.tensor_of) : file;
-    std::optional<KeptEntry> entry = memory_.find(key, kind, wish.member, Look::kFirst);
+    const CacheKey key = kind == CachedKind::kTensor ? tensor_key_of(file, wish.tensor_of) : file;
+    std::optional<CachedEntry> entry = memory_.find(key, kind, wish.member, Look::kFirst);
     if (!entry) entry = find_on_disk(key, kind, wish.member);
-    if (entry && entry->stable) return KeptImage{{kind, std::move(entry->bytes)}, entry->info};
+    if (entry && entry->stable) return CachedImage{{kind, std::move(entry->bytes)}, entry->info};
   }
   return std::nullopt;
 }
 
-std::optional<KeptEntry> ImageCache::find(const CacheKey& key, KeptKind kind, const DatasetMember& member) {
-  if (std::optional<KeptEntry> entry = memory_.find(key, kind, member)) return entry;
+std::optional<CachedEntry> ImageCache::find(const CacheKey& key, CachedKind kind, const DatasetMember& member) {
+  if (std::optional<CachedEntry> entry = memory_.find(key, kind, member)) return entry;
   return find_on_disk(key, kind, member);
 }
 
-std::optional<KeptEntry> ImageCache::find_on_disk(const CacheKey& key, KeptKind kind, const DatasetMember& member) {
-  std::optional<KeptEntry> entry = disk_.find(key, kind);
+std::optional<CachedEntry> ImageCache::find_on_disk(const CacheKey& key, CachedKind kind, const DatasetMember& member) {
+  std::optional<CachedEntry> entry = disk_.find(key, kind);
   if (!entry) return std::nullopt;
   entry->member = member;
   entry->savings = savings_of(kind, file_bytes_of(kind, entry->bytes->view().size()));
@@ -73,9 +73,10 @@ std::optional<KeptEntry> ImageCache::find_on_disk(const CacheKey& key, KeptKind 
   return entry;
 }
 
-bool ImageCache::store(const CacheKey& key, KeptKind kind, KeptEntry entry, const std::optional<StoredFacts>& of_file) {
+bool ImageCache::store(const CacheKey& key, CachedKind kind, CachedEntry entry,
+                       const std::optional<StoredFacts>& of_file) {
   bool on_disk = false;
-  if (of_file && (kind == KeptKind::kIndex || entry.stable)) {
+  if (of_file && (kind == CachedKind::kIndex || entry.stable)) {
     StoredFacts facts = *of_file;
     facts.info = entry.info;
     facts.contents = entry.contents;
@@ -86,7 +87,7 @@ bool ImageCache::store(const CacheKey& key, KeptKind kind, KeptEntry entry, cons
   return change.kept || on_disk;
 }
 
-void ImageCache::forget(const CacheKey& key, KeptKind kind) {
+void ImageCache::forget(const CacheKey& key, CachedKind kind) {
   counts_.changed(memory_.forget(key, kind));
   disk_.forget(key, kind);
 }
@@ -118,7 +119,7 @@ bool ImageCache::is_shared(const DatasetMember& member) const {
   return options_.uses->forecast()->at(member.dataset, MemoryTier::seconds_now()).jobs() > kAlone;
 }
 
-bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes) {
+bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, CachedKind kind, std::size_t bytes) {
   const std::size_t file_bytes = image.identity ? image.identity->bytes() : image.bytes.size();
   const Beside beside = image.kept ? Beside::kPacked : Beside::kIndex;
   return memory_.has_room_for(key, bytes) || (image.stable && disk_.has_room_for(bytes)) ||
@@ -130,16 +131,16 @@ bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, KeptKind k
 
 // Where there is room, what is touched again is kept; where there is none, what the policy finds worth the others' place.
 Advised ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes) {
-  const KeptWish& wish = image.wish;
-  if (keeps(KeptKind::kTensor, wish) && touched_.seen(tensor_key_of(key, wish.tensor_of)) &&
-      pays(image, key, KeptKind::kTensor, tensor_bytes))
+  const CacheWish& wish = image.wish;
+  if (keeps(CachedKind::kTensor, wish) && touched_.seen(tensor_key_of(key, wish.tensor_of)) &&
+      pays(image, key, CachedKind::kTensor, tensor_bytes))
     return {Advice::kTensor};
   if (image.kept || wish.most < CacheUse::kPacked) return {};
   if (const WhyUnpacked why = unpackable(image.info.format, key); why != WhyUnpacked::kNotSaid)
     return {Advice::kNothing, why};
-  const bool again = touched_.seen(key) || find(key, KeptKind::kIndex, wish.member);
-  const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + KeptBlock::kPadding;
-  if (!pays(image, key, KeptKind::kPacked, about)) return {Advice::kNothing, WhyUnpacked::kNoRoom};
+  const bool again = touched_.seen(key) || find(key, CachedKind::kIndex, wish.member);
+  const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + CachedBlock::kPadding;
+  if (!pays(image, key, CachedKind::kPacked, about)) return {Advice::kNothing, WhyUnpacked::kNoRoom};
   return {again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack};
 }
 
@@ -151,10 +152,10 @@ WhyUnpacked ImageCache::unpackable(ImageFormat format, const CacheKey& key) cons
   return unpackable_.has(key) ? WhyUnpacked::kNoForm : WhyUnpacked::kNotSaid;
 }
 
-std::optional<StoredFacts> file_facts(const EncodedImage& image, KeptKind kind) {
+std::optional<StoredFacts> file_facts(const EncodedImage& image, CachedKind kind) {
   if (!image.identity) return std::nullopt;
   StoredFacts facts;
-  if (kind == KeptKind::kTensor) facts.tensor_of = image.wish.tensor_of;
+  if (kind == CachedKind::kTensor) facts.tensor_of = image.wish.tensor_of;
   facts.dataset = static_cast<std::uint64_t>(image.wish.member.dataset);
   facts.sample = image.wish.member.sample;
   const Savings savings = savings_of(kind, image.identity->bytes());

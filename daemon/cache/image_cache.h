@@ -23,14 +23,14 @@
 #include "daemon/cache/memory_tier.h"
 #include "daemon/cache/policy/touch_notes.h"
 #include "daemon/cache/policy/use_table.h"
-#include "daemon/model/bytes/kept_lookup.h"
+#include "daemon/model/bytes/cache_lookup.h"
 #include "daemon/model/cache_orders.h"
 #include "daemon/observe/counters.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {
 
-class ImageCache final : public KeptLookup, public CacheOrders {
+class ImageCache final : public CacheLookup, public CacheOrders {
  public:
   struct Options {
     Bytes memory;                    // of all kinds; 0: nothing is kept
@@ -58,30 +58,30 @@ class ImageCache final : public KeptLookup, public CacheOrders {
   std::uint64_t seed() const { return seed_.value; }
 
   // A stable tensor, else a stable packed form, as far as they are wished for.
-  std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) override;
+  std::optional<CachedImage> find(const FileIdentity& identity, const CacheWish& wish) override;
 
   // For lanes. nullopt: none. Of pictures the caller compares what they were made of, unless both are stable.
   // `member`: of the sample that it is wanted for.
-  std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind, const DatasetMember& member = {});
+  std::optional<CachedEntry> find(const CacheKey& key, CachedKind kind, const DatasetMember& member = {});
   // A file was asked for of which find(identity) had nothing. Once for each time, and before the lane looks for it itself.
   void asked(const CacheKey& key, const DatasetMember& member) { memory_.asked(key, member); }
   // `of_file`: what to write to disk beside what the entry has. nullopt: the key is not of a file's identity, and the
   // entry never leaves memory; nor does a picture that is not stable.
   // Whether there is a place for it, in memory or in what is to be written to disk.
-  bool store(const CacheKey& key, KeptKind kind, KeptEntry entry,
+  bool store(const CacheKey& key, CachedKind kind, CachedEntry entry,
              const std::optional<StoredFacts>& of_file = std::nullopt);
-  void forget(const CacheKey& key, KeptKind kind);  // it was wrong
+  void forget(const CacheKey& key, CachedKind kind);  // it was wrong
 
   // Whether a picture of this kind may be kept on a wish's behalf.
-  bool keeps(KeptKind kind, const KeptWish& wish) const;
-  bool keeps_pictures(const KeptWish& wish) const {
-    return keeps(KeptKind::kPacked, wish) || keeps(KeptKind::kTensor, wish);
+  bool keeps(CachedKind kind, const CacheWish& wish) const;
+  bool keeps_pictures(const CacheWish& wish) const {
+    return keeps(CachedKind::kPacked, wish) || keeps(CachedKind::kTensor, wish);
   }
   // What to make of an image of which no tensor is kept, and no packed form unless that is its `kept`. Notes that it was
   // touched. `key`: the file's. `tensor_bytes`: of the tensor; 0: as many as would be let in.
   Advised advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes = 0);
   // Whether it would find a place, in memory or on disk, that is no better taken. `bytes`: of the kept form, about.
-  bool pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes);
+  bool pays(const EncodedImage& image, const CacheKey& key, CachedKind kind, std::size_t bytes);
   // It cannot be packed: advise() says so no more, for a while.
   void cannot_be_packed(const CacheKey& key) { unpackable_.seen(key); }
   BeingMade& being_made() { return being_made_; }
@@ -95,7 +95,7 @@ class ImageCache final : public KeptLookup, public CacheOrders {
  private:
   bool is_shared(const DatasetMember& member) const;
   WhyUnpacked unpackable(ImageFormat format, const CacheKey& key) const;
-  std::optional<KeptEntry> find_on_disk(const CacheKey& key, KeptKind kind, const DatasetMember& member);
+  std::optional<CachedEntry> find_on_disk(const CacheKey& key, CachedKind kind, const DatasetMember& member);
 
   const Options options_;
   CacheCounts counts_;
@@ -107,6 +107,6 @@ class ImageCache final : public KeptLookup, public CacheOrders {
 };
 
 // What ImageCache::store() takes as `of_file`.
-std::optional<StoredFacts> file_facts(const EncodedImage& image, KeptKind kind);
+std::optional<StoredFacts> file_facts(const EncodedImage& image, CachedKind kind);
 
 }  // namespace millrace

@@ -14,7 +14,7 @@ kernels::jpeg::Seeking* IndexUse::begin() {
   key_ = key_of(image_, cache_.seed());
   seeking_ = {};
   if (!cache_.keeps_pictures(image_.wish)) cache_.asked(key_, image_.wish.member);  // PictureUse says so of others
-  if (const std::optional<KeptEntry> found = cache_.find(key_, KeptKind::kIndex, image_.wish.member)) {
+  if (const std::optional<CachedEntry> found = cache_.find(key_, CachedKind::kIndex, image_.wish.member)) {
     known_ = found->bytes;
     seeking_.index_untrusted = {reinterpret_cast<const std::uint8_t*>(known_->view().data()), known_->size()};
   }
@@ -29,18 +29,18 @@ void IndexUse::end(kernels::jpeg::Outcome outcome) {
   Counters& counters = cache_.counts().counters();
   counters.add(used ? MetricId::index_hits : MetricId::index_misses);
   if (used) helped_ = true;
-  if (!used) cache_.counts().missed(KeptKind::kIndex);
+  if (!used) cache_.counts().missed(CachedKind::kIndex);
   if (seeking_.use == SeekUse::kRejected) {
     counters.add(MetricId::index_rejected);
-    cache_.counts().rejected(KeptKind::kIndex);
-    cache_.forget(key_, KeptKind::kIndex);
+    cache_.counts().rejected(CachedKind::kIndex);
+    cache_.forget(key_, CachedKind::kIndex);
   }
   if (outcome == kernels::jpeg::Outcome::kDecoded && !seeking_.made.empty())
-    cache_.store(key_, KeptKind::kIndex,
-                 {.bytes = KeptBlock::copy_of(std::as_bytes(std::span(seeking_.made))),
+    cache_.store(key_, CachedKind::kIndex,
+                 {.bytes = CachedBlock::copy_of(std::as_bytes(std::span(seeking_.made))),
                   .member = image_.wish.member,
-                  .savings = savings_of(KeptKind::kIndex, image_.bytes.size())},
-                 file_facts(image_, KeptKind::kIndex));
+                  .savings = savings_of(CachedKind::kIndex, image_.bytes.size())},
+                 file_facts(image_, CachedKind::kIndex));
 }
 
 }  // namespace millrace

@@ -27,7 +27,7 @@ class IndexUse {
   const EncodedImage& image_;
   bool& helped_;
   CacheKey key_;
-  KeptBytes known_;
+  CachedBytes known_;
   kernels::jpeg::Seeking seeking_;
 };
 

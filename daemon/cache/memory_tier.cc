@@ -56,13 +56,13 @@ void MemoryTier::update(Shard& shard, double now) {
   shard.forecast = uses_->forecast();
 }
 
-std::optional<KeptEntry> MemoryTier::find(const CacheKey& key, KeptKind kind, const DatasetMember& member, Look look,
-                                          double now) {
+std::optional<CachedEntry> MemoryTier::find(const CacheKey& key, CachedKind kind, const DatasetMember& member,
+                                            Look look, double now) {
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   const auto found = shard.places.find({key, kind});
   if (found == shard.places.end()) return std::nullopt;
-  KeptEntry& entry = shard.entries[found->second].entry;
+  CachedEntry& entry = shard.entries[found->second].entry;
   // What is asked for by its path, too, stays its dataset's.
   if (member.dataset != DatasetNumber::kNone && member != entry.member) {
     entry.member = member;
@@ -100,7 +100,7 @@ bool MemoryTier::is_worth_making(const CacheKey& key, const Plan& plan, double n
   return shard.policy.worth_making(piece, *shard.forecast, shard.now);
 }
 
-MemoryTier::Change MemoryTier::put(const CacheKey& key, KeptKind kind, KeptEntry entry, double now) {
+MemoryTier::Change MemoryTier::put(const CacheKey& key, CachedKind kind, CachedEntry entry, double now) {
   Change change;
   Gone gone;
   const std::uint64_t bytes = cost(entry);
@@ -135,7 +135,7 @@ MemoryTier::Change MemoryTier::put(const CacheKey& key, KeptKind kind, KeptEntry
   return change;
 }
 
-MemoryTier::Change MemoryTier::forget(const CacheKey& key, KeptKind kind) {
+MemoryTier::Change MemoryTier::forget(const CacheKey& key, CachedKind kind) {
   Change change;
   Gone gone;
   Shard& shard = shard_of(key);
@@ -144,7 +144,7 @@ MemoryTier::Change MemoryTier::forget(const CacheKey& key, KeptKind kind) {
   return change;
 }
 
-MemoryTier::Change MemoryTier::forget_all(std::optional<KeptKind> kind) {
+MemoryTier::Change MemoryTier::forget_all(std::optional<CachedKind> kind) {
   Change change;
   for (const std::unique_ptr<Shard>& shard : shards_) {
     for (std::size_t from = 0, all = 1; from < all; from += kForgottenAtOnce) {

@@ -18,16 +18,16 @@
 #include "daemon/cache/policy/policy.h"
 #include "daemon/cache/policy/savings.h"
 #include "daemon/cache/policy/use_table.h"
+#include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/model/bytes/encoded_image.h"
-#include "daemon/model/bytes/kept_bytes.h"
 #include "proto/base/bytes.h"
 #include "proto/base/mutex.h"
 
 namespace millrace {
 
 // What is kept, and of what it was made.
-struct KeptEntry {
-  KeptBytes bytes;
+struct CachedEntry {
+  CachedBytes bytes;
   SourceInfo info{};           // with the orientation that the file says. Of pictures only, as are the next two
   std::uint64_t contents = 0;  // digest_of() the file's bytes
   bool stable = false;         // see EncodedImage: nobody need compare `contents`
@@ -44,14 +44,14 @@ class MemoryTier {
     struct Count {
       std::int64_t entries = 0, bytes = 0, evicted = 0;
     };
-    std::array<Count, kKeptKinds> kinds{};
+    std::array<Count, kCachedKinds> kinds{};
     bool kept = false;  // what was to be put
 
-    Count& of(KeptKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+    Count& of(CachedKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
   };
   // What could be made of a file.
   struct Plan {
-    KeptKind kind = KeptKind::kPacked;
+    CachedKind kind = CachedKind::kPacked;
     std::size_t bytes = 0;  // about, with padding
     DatasetMember member{};
     Savings savings{};
@@ -64,18 +64,18 @@ class MemoryTier {
   static double seconds_now();
 
   // `member`: of the sample that it is wanted for.
-  std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind, const DatasetMember& member = {},
-                                Look look = Look::kFurther, double now = seconds_now());
+  std::optional<CachedEntry> find(const CacheKey& key, CachedKind kind, const DatasetMember& member = {},
+                                  Look look = Look::kFurther, double now = seconds_now());
   // A file was asked for of which nothing was found at the first look. `key`: the file's.
   void asked(const CacheKey& key, const DatasetMember& member, double now = seconds_now());
   bool has_room_for(const CacheKey& key, std::size_t bytes);
   // Whether it pays to make it, though others have to go for it where there is no room.
   bool is_worth_making(const CacheKey& key, const Plan& plan, double now = seconds_now());
   // Replaces what was there. Where there is no room, and nobody is worth less, it is not kept.
-  Change put(const CacheKey& key, KeptKind kind, KeptEntry entry, double now = seconds_now());
-  Change forget(const CacheKey& key, KeptKind kind);
+  Change put(const CacheKey& key, CachedKind kind, CachedEntry entry, double now = seconds_now());
+  Change forget(const CacheKey& key, CachedKind kind);
   // Everything, or all of a kind.
-  Change forget_all(std::optional<KeptKind> kind = std::nullopt);
+  Change forget_all(std::optional<CachedKind> kind = std::nullopt);
 
   Bytes bytes() const { return {bytes_.load(std::memory_order_relaxed)}; }
 
@@ -84,7 +84,7 @@ class MemoryTier {
 
   struct Place {
     CacheKey key;
-    KeptKind kind;
+    CachedKind kind;
     friend bool operator==(const Place&, const Place&) = default;
   };
   struct Hash {
@@ -92,9 +92,9 @@ class MemoryTier {
   };
   struct Held {
     Place place;
-    KeptEntry entry;  // no bytes: the ticket is free
+    CachedEntry entry;  // no bytes: the ticket is free
   };
-  using Gone = std::vector<KeptBytes>;  // freed without the lock
+  using Gone = std::vector<CachedBytes>;  // freed without the lock
   struct Shard {
     explicit Shard(const Policy::Options& options) : policy(options) {}
 
@@ -107,7 +107,7 @@ class MemoryTier {
     double now MILLRACE_GUARDED_BY(mutex) = 0;  // of the last call; it never goes back
   };
 
-  static std::uint64_t cost(const KeptEntry& entry) { return entry.bytes->footprint() + kOverhead; }
+  static std::uint64_t cost(const CachedEntry& entry) { return entry.bytes->footprint() + kOverhead; }
   static DatasetMember known(const DatasetMember& member, const CacheKey& key);
   Shard& shard_of(const CacheKey& key) { return *shards_[key.shard() % shards_.size()]; }
   // Brings the shard's clock and forecast up to date.

@@ -5,30 +5,30 @@
 namespace millrace {
 
 void PictureUse::find() {
-  const bool packed = cache_.keeps(KeptKind::kPacked, image_.wish),
-             tensor = cache_.keeps(KeptKind::kTensor, image_.wish);
+  const bool packed = cache_.keeps(CachedKind::kPacked, image_.wish),
+             tensor = cache_.keeps(CachedKind::kTensor, image_.wish);
   if (!packed && !tensor) {
     if (image_.wish.most >= CacheUse::kPacked) advised_.unpacked = WhyUnpacked::kSwitchedOff;
     return;
   }
   key_ = millrace::key_of(image_, cache_.seed());
   if (!image_.kept) cache_.asked(key_, image_.wish.member);
-  if (!image_.kept && !(tensor && find(KeptKind::kTensor)) && packed) find(KeptKind::kPacked);
-  if (image_.kept && image_.kept->kind == KeptKind::kTensor) return;
-  if (tensor) cache_.counts().missed(KeptKind::kTensor);
-  if (packed && !image_.kept) cache_.counts().missed(KeptKind::kPacked);
+  if (!image_.kept && !(tensor && find(CachedKind::kTensor)) && packed) find(CachedKind::kPacked);
+  if (image_.kept && image_.kept->kind == CachedKind::kTensor) return;
+  if (tensor) cache_.counts().missed(CachedKind::kTensor);
+  if (packed && !image_.kept) cache_.counts().missed(CachedKind::kPacked);
   advised_ = cache_.advise(image_, key_, tensor_bytes_);
 }
 
-bool PictureUse::find(KeptKind kind) {
-  std::optional<KeptEntry> entry = cache_.find(key_of(kind), kind, image_.wish.member);
+bool PictureUse::find(CachedKind kind) {
+  std::optional<CachedEntry> entry = cache_.find(key_of(kind), kind, image_.wish.member);
   if (!entry) return false;
   if (!is_of_image(*entry)) {
     cache_.counts().rejected(kind);
     cache_.forget(key_of(kind), kind);
     return false;
   }
-  image_.kept = Kept{kind, entry->bytes};
+  image_.kept = CachedForm{kind, entry->bytes};
   if (image_.stable && !entry->stable) {  // from now on without reading the file
     entry->stable = true;
     cache_.store(key_of(kind), kind, *std::move(entry), file_facts(image_, kind));
@@ -37,32 +37,32 @@ bool PictureUse::find(KeptKind kind) {
 }
 
 // Bytes without an identity are their own key.
-bool PictureUse::is_of_image(const KeptEntry& entry) {
+bool PictureUse::is_of_image(const CachedEntry& entry) {
   if (!image_.identity || (image_.stable && entry.stable)) return true;
   if (!contents_) contents_ = digest_of(image_.bytes.view(), cache_.seed());
   return entry.contents == *contents_;
 }
 
 void PictureUse::reject() {
-  const KeptKind kind = image_.kept->kind;
+  const CachedKind kind = image_.kept->kind;
   cache_.counts().rejected(kind);
   cache_.forget(key_of(kind), kind);
   image_.kept.reset();
 }
 
-CacheKey PictureUse::key_of(KeptKind kind) const {
-  return kind == KeptKind::kTensor ? tensor_key_of(key_, image_.wish.tensor_of) : key_;
+CacheKey PictureUse::key_of(CachedKind kind) const {
+  return kind == CachedKind::kTensor ? tensor_key_of(key_, image_.wish.tensor_of) : key_;
 }
 
-bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture) {
-  const CacheKey place = kind == KeptKind::kTensor ? tensor_key_of(key, image.wish.tensor_of) : key;
-  KeptEntry entry{.bytes = std::move(picture),
-                  .info = image.info,
-                  .contents = digest_of(image.bytes.view(), cache.seed()),
-                  .stable = image.stable,
-                  .member = image.wish.member,
-                  .savings = savings_of(kind, image.identity ? image.identity->bytes() : image.bytes.size(),
-                                        image.kept ? Beside::kPacked : Beside::kIndex)};
+bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, CachedKind kind, CachedBytes picture) {
+  const CacheKey place = kind == CachedKind::kTensor ? tensor_key_of(key, image.wish.tensor_of) : key;
+  CachedEntry entry{.bytes = std::move(picture),
+                    .info = image.info,
+                    .contents = digest_of(image.bytes.view(), cache.seed()),
+                    .stable = image.stable,
+                    .member = image.wish.member,
+                    .savings = savings_of(kind, image.identity ? image.identity->bytes() : image.bytes.size(),
+                                          image.kept ? Beside::kPacked : Beside::kIndex)};
   entry.info.orientation = image.orientation_in_file;
   return cache.store(place, kind, std::move(entry), file_facts(image, kind));
 }

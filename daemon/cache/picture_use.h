@@ -25,7 +25,7 @@ class PictureUse {
   // Where the image has bytes and a picture of these very bytes is kept, sets image.kept.
   void find();
   // The same of a packed form alone, once more.
-  void find_packed() { find(KeptKind::kPacked); }
+  void find_packed() { find(CachedKind::kPacked); }
   // What image.kept has is of no use: it is forgotten, here and there.
   void reject();
 
@@ -36,9 +36,9 @@ class PictureUse {
   const CacheKey& key() const { return key_; }
 
  private:
-  bool is_of_image(const KeptEntry& entry);
-  bool find(KeptKind kind);
-  CacheKey key_of(KeptKind kind) const;
+  bool is_of_image(const CachedEntry& entry);
+  bool find(CachedKind kind);
+  CacheKey key_of(CachedKind kind) const;
 
   ImageCache& cache_;
   EncodedImage& image_;
@@ -49,6 +49,6 @@ class PictureUse {
 };
 
 // Keeps a picture that was made of the image's bytes, if there is a place for it. `key`: the file's.
-bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture);
+bool keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, CachedKind kind, CachedBytes picture);
 
 }  // namespace millrace

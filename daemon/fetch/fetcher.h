@@ -15,9 +15,9 @@
 #include "daemon/fetch/open/root_folder.h"
 #include "daemon/fetch/open/unmapped_ids.h"
 #include "daemon/model/batch_request.h"
+#include "daemon/model/bytes/cache_lookup.h"
 #include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/bytes/input_ring.h"
-#include "daemon/model/bytes/kept_lookup.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/files/folder_lister.h"
 #include "daemon/model/in_force.h"
@@ -32,7 +32,7 @@ struct FetchItem {
   std::uint32_t index = 0;               // comes back in Fetched
   const SampleSource* source = nullptr;  // the batch's; outlives the task
   bool ignore_orientation = false;
-  KeptWish keep{.most = CacheUse::kOff};
+  CacheWish keep{.most = CacheUse::kOff};
   bool from_file = false;  // whatever is kept of it
 };
 
@@ -92,7 +92,7 @@ class Fetcher : public FolderLister, public RingMaker {
     std::uint32_t queue = 256;  // tasks
     InForce<SampleLimits> limits;
     EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
-    KeptLookup* kept = nullptr;   // asked before a file is read; outlives the fetcher. Null: nothing is kept
+    CacheLookup* kept = nullptr;  // asked before a file is read; outlives the fetcher. Null: nothing is kept
     std::chrono::seconds stable_after = kStableAfter;
   };
 

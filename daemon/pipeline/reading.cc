@@ -316,9 +316,9 @@ FetchTask Reading::task_of(const BatchPtr& batch) {
 }
 
 // What may be kept of it.
-KeptWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) const {
+CacheWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) const {
   const SessionParts& session = batch.session().parts;
-  KeptWish wish{.most = session.cache, .at_once = session.cache_at_once};
+  CacheWish wish{.most = session.cache, .at_once = session.cache_at_once};
   if (session.cache == CacheUse::kTensors)
     wish.tensor_of = tensor_digest(*batch.request().recipe, sample.overrides, batch.request().fidelity,
                                    options_.max_side, options_.cache_seed);

@@ -97,7 +97,7 @@ class Reading {
   bool overfills(const Batch& batch) const;
   [[nodiscard]] bool give(const BatchPtr& batch);
   FetchTask task_of(const BatchPtr& batch);
-  KeptWish wish_of(const Batch& batch, const SampleRequest& sample) const;
+  CacheWish wish_of(const Batch& batch, const SampleRequest& sample) const;
   void queue(const BatchPtr& batch);
   void put_back(const BatchPtr& batch);
   void fetched(std::uint32_t number, std::vector<Fetched> items);

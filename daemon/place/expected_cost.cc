@@ -33,9 +33,9 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
     const Size output = view.output();
     output_ps += std::uint64_t{output.width} * output.height * (kOutputPixelPs + view.step_pixel_ps);
   }
-  const bool is_copied = image.kept && image.kept->kind == KeptKind::kTensor;
+  const bool is_copied = image.kept && image.kept->kind == CachedKind::kTensor;
   if (is_copied) return kCopy.picture_ns + image.kept->bytes->size() * kCopy.byte_ps / 1000;
-  const bool is_packed = image.kept && image.kept->kind == KeptKind::kPacked;
+  const bool is_packed = image.kept && image.kept->kind == CachedKind::kPacked;
   const DecodingCost& cost = format_of(is_packed ? ImageFormat::kPacked : image.info.format).cost;
   const std::uint64_t passes = is_packed || image.passes < 2 ? 0 : image.passes;
   const bool to_crop_end = cost.part == DecodingCost::Part::kToCropEnd && passes == 0;

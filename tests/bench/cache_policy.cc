@@ -61,7 +61,7 @@ void time_calls() {
   const auto forecast = table.forecast();
   const auto piece = [&](std::uint32_t i, float costs) {
     return millrace::Policy::Piece{
-        .member = member(i), .kind = millrace::KeptKind::kPacked, .bytes = 1, .saves = 0.5F, .costs = costs};
+        .member = member(i), .kind = millrace::CachedKind::kPacked, .bytes = 1, .saves = 0.5F, .costs = costs};
   };
   std::vector<millrace::Policy::Ticket> gone;
   double now = 150;

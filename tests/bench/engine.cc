@@ -120,7 +120,7 @@ void index_all(std::vector<Photo>& photos, ImageCache& cache, PixelBuffer& buffe
 }
 
 void forget_all(std::span<const Photo> photos, ImageCache& cache) {
-  for (const Photo& photo : photos) cache.forget(key_of(*photo.image.identity, cache.seed()), KeptKind::kIndex);
+  for (const Photo& photo : photos) cache.forget(key_of(*photo.image.identity, cache.seed()), CachedKind::kIndex);
 }
 
 // The photographs with a restart marker behind each row of MCUs.

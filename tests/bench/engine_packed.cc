@@ -21,7 +21,7 @@ std::vector<Photo> packed_photos(const std::vector<Photo>& photos) {
     if (!packed) broken(packed.error().message);
     EncodedImage image{.bytes = {}, .info = photo.image.info};
     const ByteView bytes{reinterpret_cast<const std::byte*>(packed->data()), packed->size()};
-    image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of(bytes, KeptBlock::kPadding)};
+    image.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of(bytes, CachedBlock::kPadding)};
     made.push_back({std::move(image), photo.header});
   }
   return made;

@@ -105,7 +105,7 @@ EncodedImage packed(EncodedImage image) {
   const auto made = pack_jpeg(image.bytes.view(), image.info, {}, 0, decoder, encoder, deadline, libraries, 0);
   if (!made) return image;
   const ByteView bytes{reinterpret_cast<const std::byte*>(made->data()), made->size()};
-  image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of(bytes, KeptBlock::kPadding)};
+  image.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of(bytes, CachedBlock::kPadding)};
   image.bytes = {};
   return image;
 }

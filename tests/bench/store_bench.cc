@@ -59,7 +59,7 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-void fill(DiskStore& store, std::uint64_t entries, std::size_t size, KeptKind kind, std::size_t at_once) {
+void fill(DiskStore& store, std::uint64_t entries, std::size_t size, CachedKind kind, std::size_t at_once) {
   const std::vector<std::byte> bytes(size, std::byte{7});
   std::vector<DiskStore::Entry> some;
   for (std::uint64_t i = 0; i < entries; ++i) {
@@ -71,7 +71,7 @@ void fill(DiskStore& store, std::uint64_t entries, std::size_t size, KeptKind ki
 }
 
 void read_all(DiskStore& store, const std::vector<std::uint64_t>& order) {
-  for (const std::uint64_t i : order) must(store.read(*store.find(key_of_number(i), KeptKind::kPacked)));
+  for (const std::uint64_t i : order) must(store.read(*store.find(key_of_number(i), CachedKind::kPacked)));
 }
 
 // What is the least: as many bytes, to memory as fresh, without opening, looking up and checking.
@@ -80,7 +80,7 @@ void read_bare(const std::string& path) {
     if (file.path().extension() != ".mrc") continue;
     const int fd = ::open(file.path().c_str(), O_RDONLY | O_CLOEXEC);
     for (off_t at = 0;; at += kLarge) {
-      KeptBlock block(kLarge, KeptBlock::kPadding);
+      CachedBlock block(kLarge, CachedBlock::kPadding);
       if (::pread(fd, block.writable().data(), kLarge, at) <= 0) break;
     }
     ::close(fd);
@@ -104,13 +104,13 @@ void print(const char* figure, std::vector<double> values, const char* unit) {
 
 void measure_many_small(const std::string& folder, std::uint64_t entries, int rounds) {
   std::vector<double> opening, finding;
-  const double filling = seconds_of([&] { fill(*open_store(folder), entries, kSmall, KeptKind::kIndex, 1024); });
+  const double filling = seconds_of([&] { fill(*open_store(folder), entries, kSmall, CachedKind::kIndex, 1024); });
   for (int i = 0; i < rounds; ++i) {
     std::unique_ptr<DiskStore> store;
     opening.push_back(cpu_seconds_of([&] { store = open_store(folder); }));
     const double all = cpu_seconds_of([&] {
       for (std::uint64_t k = 0; k < entries; ++k)
-        static_cast<void>(store->find(key_of_number(k), KeptKind::kIndex)->length);
+        static_cast<void>(store->find(key_of_number(k), CachedKind::kIndex)->length);
     });
     finding.push_back(all / static_cast<double>(entries) * 1e9);
   }
@@ -129,7 +129,7 @@ void measure_large(const std::string& folder, int rounds) {
     const auto store = open_store(folder);
     store->drop_all();
     writing.push_back(kEntries * kLarge / 1e9 /
-                      seconds_of([&] { fill(*store, kLargeEntries, kLarge, KeptKind::kPacked, 64); }));
+                      seconds_of([&] { fill(*store, kLargeEntries, kLarge, CachedKind::kPacked, 64); }));
     std::ranges::shuffle(order, random);
     read_all(*store, order);
     warm.push_back(cpu_seconds_of([&] { read_all(*store, order); }) / kEntries * 1e6);

@@ -23,7 +23,7 @@ std::vector<std::uint8_t> pack(const EncodedImage& file) {
 // The form without the file's bytes.
 EncodedImage form_of(const EncodedImage& file, std::span<const std::uint8_t> packed) {
   EncodedImage form{.bytes = {}, .info = file.info};
-  form.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of(std::as_bytes(packed), KeptBlock::kPadding)};
+  form.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of(std::as_bytes(packed), CachedBlock::kPadding)};
   return form;
 }
 

@@ -72,7 +72,7 @@ std::string signed_table(const std::uint8_t* bytes, std::size_t size, const std:
   append_to(table, to_bytes(TableHeader{.segment = kSegment, .born = 1}, kSecret));
   for (std::uint32_t number = 0; (number + 1) * kRecordChoice <= size; ++number) {
     const std::uint8_t* const choice = bytes + number * kRecordChoice;
-    StoreRecord record{.key = key_of_number(choice[0] % 4), .kind = static_cast<KeptKind>(choice[1])};
+    StoreRecord record{.key = key_of_number(choice[0] % 4), .kind = static_cast<CachedKind>(choice[1])};
     record.facts.info.format = static_cast<ImageFormat>(choice[2]);
     record.facts.info.orientation = choice[3];
     std::memcpy(&record.extent.offset, choice + 4, 4);
@@ -104,7 +104,7 @@ void read_all(DiskStore& store, bool is_signed) {
   for (const DiskStore::Listed& entry : entries) {
     const auto placed = store.find(entry.key, entry.kind);
     require(placed.has_value());
-    const Result<KeptBytes> bytes = store.read(*placed);
+    const Result<CachedBytes> bytes = store.read(*placed);
     if (!bytes || is_signed) continue;
     require(entry.key.low < std::size(kSizes) && entry.key == key_of_number(entry.key.low));
     const std::string expected = bytes_of(entry.key.low);
@@ -132,11 +132,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto store = open_store(path);
   read_all(*store, is_signed);
   const std::string fresh(700, 'x');
-  const DiskStore::Entry entry{{99, 99}, KeptKind::kTensor, {}, view_of(fresh)};
+  const DiskStore::Entry entry{{99, 99}, CachedKind::kTensor, {}, view_of(fresh)};
   require(store->write({&entry, 1}).has_value() && store->tend().has_value());
-  const auto placed = open_store(path)->find({99, 99}, KeptKind::kTensor);
+  const auto placed = open_store(path)->find({99, 99}, CachedKind::kTensor);
   require(placed.has_value() && placed->length == fresh.size());
-  const auto read = store->read(*store->find({99, 99}, KeptKind::kTensor));
+  const auto read = store->read(*store->find({99, 99}, CachedKind::kTensor));
   require(read && std::ranges::equal((*read)->view(), view_of(fresh)));
   store->drop_all();
   require(std::filesystem::is_empty(path));

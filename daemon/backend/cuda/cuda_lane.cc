@@ -26,7 +26,7 @@ std::uint64_t room_of(std::size_t file_bytes) {
 }
 
 bool is_packed(const EncodedImage& image) {
-  return kind_kept(image) == KeptKind::kPacked;
+  return kind_kept(image) == CachedKind::kPacked;
 }
 
 // What the GPU makes the tensor of: what is kept of the file, or the file.
@@ -107,7 +107,7 @@ std::string why_not(const CudaOrder& order_untrusted) {
 Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const CudaStaging& staging) {
   const SourceInfo& source = facts.source;
   if (source.format != ImageFormat::kJpeg) return unsupported("the GPU decodes JPEG files alone");
-  if (source.has.passes && facts.kept != KeptKind::kPacked)
+  if (source.has.passes && facts.kept != CachedKind::kPacked)
     return unsupported("the GPU decodes no progressive JPEG files of which no packed form is kept");
   if (source.has.cmyk) return unsupported("the GPU decodes no CMYK");
   if (!recipe.views.empty()) return unsupported("the GPU makes one view of a sample");

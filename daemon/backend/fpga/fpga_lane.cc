@@ -41,7 +41,7 @@ std::uint64_t tensor_room(Bytes tensor) {
 }
 
 bool is_packed(const EncodedImage& image) {
-  return kind_kept(image) == KeptKind::kPacked;
+  return kind_kept(image) == CachedKind::kPacked;
 }
 
 // What the card makes the tensor of: what is kept of the file, or the file.
@@ -101,7 +101,7 @@ std::uint32_t copy_and_add(std::span<std::byte> to, std::span<const std::byte> f
 
 Result<FpgaImage> fpga_can_make(const SampleFacts& facts, const Recipe& recipe, const FpgaStaging& staging) {
   const SourceInfo& source = facts.source;
-  const bool packed = facts.kept == KeptKind::kPacked;
+  const bool packed = facts.kept == CachedKind::kPacked;
   if (source.format != ImageFormat::kJpeg) return unsupported("the card decodes JPEG files alone");
   if (source.has.passes && !packed)
     return unsupported("the card decodes no progressive JPEG files of which no packed form is kept");

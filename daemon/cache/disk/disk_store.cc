@@ -38,7 +38,7 @@ Result<std::unique_ptr<DiskStore>> DiskStore::open(Options options) {
   return store;
 }
 
-std::optional<DiskStore::Placed> DiskStore::find(const CacheKey& key, KeptKind kind) {
+std::optional<DiskStore::Placed> DiskStore::find(const CacheKey& key, CachedKind kind) {
   bool counted = false;
   const std::uint32_t now = now_in_seconds();
   const std::optional<StoreIndex::Held> held = index_.find(key, kind, now, counted);
@@ -67,19 +67,19 @@ std::optional<DiskStore::Placed> DiskStore::placed(const StoreIndex::Named& entr
   return placed;
 }
 
-Result<KeptBytes> DiskStore::read(const Placed& placed) {
-  Result<KeptBytes> bytes = read_as_it_is(placed);
+Result<CachedBytes> DiskStore::read(const Placed& placed) {
+  Result<CachedBytes> bytes = read_as_it_is(placed);
   if (!bytes && bytes.error().code != Code::kExhausted) forget_wrong(placed);
   return bytes;
 }
 
-Result<KeptBytes> DiskStore::read_as_it_is(const Placed& placed) const {
+Result<CachedBytes> DiskStore::read_as_it_is(const Placed& placed) const {
   const StoredExtent& extent = placed.place.extent;
   const auto block =
-      std::make_shared<KeptBlock>(extent.length, placed.kind == KeptKind::kPacked ? KeptBlock::kPadding : 0);
+      std::make_shared<CachedBlock>(extent.length, placed.kind == CachedKind::kPacked ? CachedBlock::kPadding : 0);
   Result<void> whole = placed.segment->read(extent.offset, block->writable());
   if (!whole) return whole.error();
-  if (store_checksum(block->view(), options_.seed) == extent.checksum) return KeptBytes(block);
+  if (store_checksum(block->view(), options_.seed) == extent.checksum) return CachedBytes(block);
   return Error{Code::kNotFound, "an entry of " + folder_.path() + " is not what was written"};
 }
 
@@ -89,7 +89,7 @@ bool DiskStore::forget_wrong(const Placed& placed) {
   return was_there;
 }
 
-void DiskStore::forget(const CacheKey& key, KeptKind kind) {
+void DiskStore::forget(const CacheKey& key, CachedKind kind) {
   if (const std::optional<StoreIndex::Place> place = index_.erase(key, kind)) doom(*place);
 }
 
@@ -105,8 +105,8 @@ void DiskStore::doom(const StoreIndex::Place& place) {
 
 DiskStore::Extent DiskStore::extent() const {
   Extent extent;
-  for (std::size_t kind = 0; kind < kKeptKinds; ++kind) {
-    extent.kinds[kind] = index_.sum(static_cast<KeptKind>(kind));
+  for (std::size_t kind = 0; kind < kCachedKinds; ++kind) {
+    extent.kinds[kind] = index_.sum(static_cast<CachedKind>(kind));
     extent.entries += extent.kinds[kind].entries;
   }
   extent.taken = taken();
@@ -132,7 +132,7 @@ DiskStore::Verified DiskStore::verify(const std::function<bool(std::uint64_t, st
     for (const StoreIndex::Named& entry : index_.shard(shard)) {
       const std::optional<Placed> place = placed(entry);
       if (!place) continue;  // dropped meanwhile
-      const Result<KeptBytes> bytes = read_as_it_is(*place);
+      const Result<CachedBytes> bytes = read_as_it_is(*place);
       const bool is_wrong = !bytes && bytes.error().code != Code::kExhausted;
       const bool is_gone = is_wrong && (place->segment->is_removed() || !forget_wrong(*place));
       if (is_gone) continue;  // dropped, forgotten or moved while it was read

@@ -37,14 +37,14 @@ class DiskStore {
   };
   struct Entry {
     CacheKey key;
-    KeptKind kind = KeptKind::kIndex;
+    CachedKind kind = CachedKind::kIndex;
     StoredFacts facts;
     ByteView bytes;
   };
   // Where an entry lies. Stays good whatever happens; reading may fail later.
   struct Placed {
     CacheKey key;
-    KeptKind kind = KeptKind::kIndex;
+    CachedKind kind = CachedKind::kIndex;
     StoredFacts facts;
     std::size_t length = 0;
     bool old = false;  // among what goes first if nobody says what does: its segment is of the older half
@@ -56,20 +56,20 @@ class DiskStore {
   };
   struct Listed {
     CacheKey key;
-    KeptKind kind = KeptKind::kIndex;
+    CachedKind kind = CachedKind::kIndex;
     StoredFacts facts;
     std::size_t length = 0;
     std::uint32_t used = 0;  // seconds since 1970, to the hour
   };
   struct Extent {
-    std::array<StoreIndex::Sum, kKeptKinds> kinds;
+    std::array<StoreIndex::Sum, kCachedKinds> kinds;
     std::uint64_t entries = 0;
     std::uint64_t taken = 0;  // bytes of the file system, of all segments, as last looked at
   };
   struct Verified {
     std::uint64_t entries = 0;
-    std::uint64_t wrong = 0;                              // forgotten now
-    std::array<std::uint64_t, kKeptKinds> wrong_kinds{};  // the same, by kind
+    std::uint64_t wrong = 0;                                // forgotten now
+    std::array<std::uint64_t, kCachedKinds> wrong_kinds{};  // the same, by kind
   };
 
   // What is beyond is not looked at.
@@ -79,12 +79,12 @@ class DiskStore {
   static Result<std::unique_ptr<DiskStore>> open(Options options);
   ~DiskStore();
 
-  std::optional<Placed> find(const CacheKey& key, KeptKind kind);
-  // With KeptBlock::kPadding behind a packed form. kExhausted: there is no descriptor for it now. Other errors: it cannot
+  std::optional<Placed> find(const CacheKey& key, CachedKind kind);
+  // With CachedBlock::kPadding behind a packed form. kExhausted: there is no descriptor for it now. Other errors: it cannot
   // be read or is not what was written, and is forgotten now.
-  Result<KeptBytes> read(const Placed& placed);
+  Result<CachedBytes> read(const Placed& placed);
   // Gone for find() at once, on disk with the next order. What is not there is not missed.
-  void forget(const CacheKey& key, KeptKind kind);
+  void forget(const CacheKey& key, CachedKind kind);
   Extent extent() const;
   // A snapshot, a part at a time; `visit` may use the store.
   void for_each(const std::function<void(const Listed&)>& visit) const;
@@ -115,7 +115,7 @@ class DiskStore {
 
   std::shared_ptr<StoreSegment> segment(SegmentNumber number) const;
   std::optional<Placed> placed(const StoreIndex::Named& entry) const;
-  Result<KeptBytes> read_as_it_is(const Placed& placed) const;
+  Result<CachedBytes> read_as_it_is(const Placed& placed) const;
   // Whether it was there until now: what was forgotten or moved meanwhile is not wrong.
   bool forget_wrong(const Placed& placed);
   void doom(const StoreIndex::Place& place);

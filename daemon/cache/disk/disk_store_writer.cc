@@ -204,10 +204,10 @@ void DiskStore::move_out(SegmentNumber number, StoreSegment& segment) {
   if (!segment.visit_again(collect)) return;
   std::vector<StoreSegment::Item> items;
   std::vector<StoreIndex::Place> from;
-  std::vector<KeptBytes> held;  // that the items borrow
+  std::vector<CachedBytes> held;  // that the items borrow
   for (const auto& [key, kind, entry] : entries) {
     const std::optional<Placed> place = placed({key, kind, entry});
-    const Result<KeptBytes> read_bytes = place ? read(*place) : Error{Code::kNotFound, ""};
+    const Result<CachedBytes> read_bytes = place ? read(*place) : Error{Code::kNotFound, ""};
     if (!read_bytes) continue;
     // Later than what it is a copy of, earlier than anything that replaced that meanwhile.
     items.push_back({.record = {.key = key,

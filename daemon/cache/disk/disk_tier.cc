@@ -83,28 +83,28 @@ std::shared_ptr<DiskStore> DiskTier::store() const {
   return store_;
 }
 
-std::optional<KeptEntry> DiskTier::find(const CacheKey& key, KeptKind kind) {
+std::optional<CachedEntry> DiskTier::find(const CacheKey& key, CachedKind kind) {
   const std::shared_ptr<DiskStore> store = this->store();
   if (store == nullptr) return std::nullopt;
   const std::optional<DiskStore::Placed> placed = store->find(key, kind);
   if (!placed) return std::nullopt;
-  Result<KeptBytes> read = store->read(*placed);
+  Result<CachedBytes> read = store->read(*placed);
   if (!read) return std::nullopt;
   counts_.from_disk(kind);
-  if (kind == KeptKind::kIndex) {
+  if (kind == CachedKind::kIndex) {
     if (placed->old) enqueue({key, kind, *read, placed->facts});  // so that what is used stays
-    return KeptEntry{.bytes = *std::move(read)};
+    return CachedEntry{.bytes = *std::move(read)};
   }
-  return KeptEntry{
+  return CachedEntry{
       .bytes = *std::move(read), .info = placed->facts.info, .contents = placed->facts.contents, .stable = true};
 }
 
-bool DiskTier::write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts) {
+bool DiskTier::write(const CacheKey& key, CachedKind kind, CachedBytes bytes, const StoredFacts& facts) {
   return enqueue({key, kind, std::move(bytes), facts});
 }
 
 // One that waits to be written goes, too, when the order comes up.
-void DiskTier::forget(const CacheKey& key, KeptKind kind) {
+void DiskTier::forget(const CacheKey& key, CachedKind kind) {
   if (const std::shared_ptr<DiskStore> store = this->store()) store->forget(key, kind);
   enqueue({.key = key, .kind = kind, .bytes = nullptr, .facts = {}});
 }
@@ -129,14 +129,14 @@ Result<CacheVerified> DiskTier::verify(const CacheOrders::Progress& progress) {
   const std::shared_ptr<DiskStore> store = this->store();
   if (store == nullptr) return nothing_on_disk();
   const DiskStore::Verified verified = store->verify(progress);
-  for (std::size_t kind = 0; kind < kKeptKinds; ++kind)
-    counts_.rejected(static_cast<KeptKind>(kind), verified.wrong_kinds[kind]);
+  for (std::size_t kind = 0; kind < kCachedKinds; ++kind)
+    counts_.rejected(static_cast<CachedKind>(kind), verified.wrong_kinds[kind]);
   return CacheVerified{.entries = verified.entries, .wrong = verified.wrong};
 }
 
 bool DiskTier::enqueue(Change change) {
   const std::uint64_t bytes = change.bytes == nullptr ? 0 : change.bytes->size();
-  const KeptKind kind = change.kind;
+  const CachedKind kind = change.kind;
   const MutexLock lock(mutex_);
   if (!wants_store_ || pending_.size() >= kMostPending || pending_bytes_ + bytes > kMostBytesPending) return false;
   if (std::chrono::steady_clock::now() < rests_until_) return false;
@@ -226,9 +226,9 @@ void DiskTier::open_store() {
 
 void DiskTier::count(const DiskStore& store, std::uint64_t evicted) {
   const DiskStore::Extent extent = store.extent();
-  for (std::size_t kind = 0; kind < kKeptKinds; ++kind) {
+  for (std::size_t kind = 0; kind < kCachedKinds; ++kind) {
     const StoreIndex::Sum &now = extent.kinds[kind], &before = counted_.kinds[kind];
-    counts_.on_disk(static_cast<KeptKind>(kind), now.entries - before.entries, now.bytes - before.bytes);
+    counts_.on_disk(static_cast<CachedKind>(kind), now.entries - before.entries, now.bytes - before.bytes);
   }
   counts_.dropped_from_disk(evicted);
   counted_ = extent;

@@ -52,11 +52,11 @@ class DiskTier {
   bool has_room_for(std::uint64_t bytes) const { return room_.load(std::memory_order_relaxed) >= bytes; }
 
   // Reads it. nullopt: it is not there, or cannot be read just now. A picture is a stable one.
-  std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind);
+  std::optional<CachedEntry> find(const CacheKey& key, CachedKind kind);
   // REQUIRES: the key is of a file's identity; a picture is stable.
   // Whether it waits to be written now.
-  bool write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts);
-  void forget(const CacheKey& key, KeptKind kind);
+  bool write(const CacheKey& key, CachedKind kind, CachedBytes bytes, const StoredFacts& facts);
+  void forget(const CacheKey& key, CachedKind kind);
 
   struct Dropped {
     CacheDropped::Sum gone;
@@ -71,8 +71,8 @@ class DiskTier {
  private:
   struct Change {
     CacheKey key;
-    KeptKind kind = KeptKind::kIndex;
-    KeptBytes bytes;  // nullptr: forget it
+    CachedKind kind = CachedKind::kIndex;
+    CachedBytes bytes;  // nullptr: forget it
     StoredFacts facts;
   };
 

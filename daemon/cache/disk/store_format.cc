@@ -124,13 +124,13 @@ std::optional<StoreRecord> read_record(RecordView bytes_untrusted, SegmentId seg
   const auto kind = get<std::uint8_t>(bytes, 28), format = get<std::uint8_t>(bytes, 29);
   const auto orientation = get<std::uint8_t>(bytes, 30);
   constexpr std::uint64_t kEnd = std::numeric_limits<std::uint32_t>::max();
-  const bool possible = kind < kKeptKinds && format < kImageFormats && orientation >= 1 && orientation <= 8 &&
+  const bool possible = kind < kCachedKinds && format < kImageFormats && orientation >= 1 && orientation <= 8 &&
                         length > 0 && length <= kLargestStored && offset <= kEnd && offset + length <= kEnd &&
                         std::isfinite(get<float>(bytes, 84)) && std::isfinite(get<float>(bytes, 88));
   if (!possible) return std::nullopt;
   StoreRecord record;
   record.key = {get<std::uint64_t>(bytes, 0), get<std::uint64_t>(bytes, 8)};
-  record.kind = static_cast<KeptKind>(kind);
+  record.kind = static_cast<CachedKind>(kind);
   record.extent = {static_cast<std::uint32_t>(offset), length, get<std::uint64_t>(bytes, 104)};
   SourceInfo& info = record.facts.info;
   info.format = static_cast<ImageFormat>(format);

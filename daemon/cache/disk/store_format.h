@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "daemon/cache/cache_key.h"
+#include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/model/bytes/encoded_image.h"
-#include "daemon/model/bytes/kept_bytes.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {
@@ -24,7 +24,7 @@ enum class SegmentId : std::uint64_t {};
 struct StoredFacts {
   SourceInfo info;              // of the file that it was made of
   std::uint64_t contents = 0;   // a digest of that file's bytes, if the caller that stored it wants one
-  std::uint64_t tensor_of = 0;  // a digest of recipe and geometry. KeptKind::kTensor
+  std::uint64_t tensor_of = 0;  // a digest of recipe and geometry. CachedKind::kTensor
   // For who decides what stays: the number of the data set that the file belongs to (0: none), and the sample's there;
   // seconds that a hit saves, and that making it took.
   std::uint64_t dataset = 0;
@@ -43,7 +43,7 @@ struct StoredExtent {
 
 struct StoreRecord {
   CacheKey key;
-  KeptKind kind = KeptKind::kIndex;
+  CachedKind kind = CachedKind::kIndex;
   StoredFacts facts;
   StoredExtent extent;
   std::uint64_t written = 0;  // nanoseconds since 1970: of two of one key and kind, the later one holds

@@ -11,7 +11,8 @@ bool same(const StoreIndex::Place& a, const StoreIndex::Place& b) {
 
 }  // namespace
 
-std::optional<StoreIndex::Held> StoreIndex::find(const CacheKey& key, KeptKind kind, std::uint32_t now, bool& counted) {
+std::optional<StoreIndex::Held> StoreIndex::find(const CacheKey& key, CachedKind kind, std::uint32_t now,
+                                                 bool& counted) {
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   Map& map = shard.maps[number_of(kind)];
@@ -23,7 +24,7 @@ std::optional<StoreIndex::Held> StoreIndex::find(const CacheKey& key, KeptKind k
   return found->second;
 }
 
-std::optional<StoreIndex::Held> StoreIndex::peek(const CacheKey& key, KeptKind kind) const {
+std::optional<StoreIndex::Held> StoreIndex::peek(const CacheKey& key, CachedKind kind) const {
   const Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   const Map& map = shard.maps[number_of(kind)];
@@ -31,7 +32,7 @@ std::optional<StoreIndex::Held> StoreIndex::peek(const CacheKey& key, KeptKind k
   return found == map.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<StoreIndex::Place> StoreIndex::put(Shard& shard, const CacheKey& key, KeptKind kind, const Held& held) {
+std::optional<StoreIndex::Place> StoreIndex::put(Shard& shard, const CacheKey& key, CachedKind kind, const Held& held) {
   const std::size_t number = number_of(kind);
   const auto [entry, added] = shard.maps[number].try_emplace(key, held);
   Sum& sum = shard.sums[number];
@@ -45,13 +46,13 @@ std::optional<StoreIndex::Place> StoreIndex::put(Shard& shard, const CacheKey& k
   return before;
 }
 
-std::optional<StoreIndex::Place> StoreIndex::put(const CacheKey& key, KeptKind kind, const Held& held) {
+std::optional<StoreIndex::Place> StoreIndex::put(const CacheKey& key, CachedKind kind, const Held& held) {
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   return put(shard, key, kind, held);
 }
 
-std::optional<StoreIndex::Place> StoreIndex::put_if_newer(const CacheKey& key, KeptKind kind, const Held& held) {
+std::optional<StoreIndex::Place> StoreIndex::put_if_newer(const CacheKey& key, CachedKind kind, const Held& held) {
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   const Map& map = shard.maps[number_of(kind)];
@@ -60,7 +61,7 @@ std::optional<StoreIndex::Place> StoreIndex::put_if_newer(const CacheKey& key, K
   return put(shard, key, kind, held);
 }
 
-std::optional<StoreIndex::Place> StoreIndex::erase(const CacheKey& key, KeptKind kind) {
+std::optional<StoreIndex::Place> StoreIndex::erase(const CacheKey& key, CachedKind kind) {
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   Map& map = shard.maps[number_of(kind)];
@@ -72,7 +73,7 @@ std::optional<StoreIndex::Place> StoreIndex::erase(const CacheKey& key, KeptKind
   return place;
 }
 
-bool StoreIndex::erase_at(const CacheKey& key, KeptKind kind, const Place& place) {
+bool StoreIndex::erase_at(const CacheKey& key, CachedKind kind, const Place& place) {
   Shard& shard = shard_of(key);
   const MutexLock lock(shard.mutex);
   Map& map = shard.maps[number_of(kind)];
@@ -87,7 +88,7 @@ std::uint64_t StoreIndex::erase_segments(const std::unordered_set<SegmentNumber>
   std::uint64_t erased = 0;
   for (Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);
-    for (std::size_t kind = 0; kind < kKeptKinds; ++kind) {
+    for (std::size_t kind = 0; kind < kCachedKinds; ++kind) {
       Map& map = shard.maps[kind];
       for (auto entry = map.begin(); entry != map.end();) {
         if (!segments.contains(entry->second.place.segment)) {
@@ -103,7 +104,7 @@ std::uint64_t StoreIndex::erase_segments(const std::unordered_set<SegmentNumber>
   return erased;
 }
 
-StoreIndex::Sum StoreIndex::sum(KeptKind kind) const {
+StoreIndex::Sum StoreIndex::sum(CachedKind kind) const {
   Sum all;
   for (const Shard& shard : shards_) {
     const MutexLock lock(shard.mutex);
@@ -117,8 +118,8 @@ std::vector<StoreIndex::Named> StoreIndex::shard(std::size_t number) const {
   const Shard& shard = shards_[number];
   std::vector<Named> copies;
   const MutexLock lock(shard.mutex);
-  for (std::size_t kind = 0; kind < kKeptKinds; ++kind) {
-    for (const auto& [key, held] : shard.maps[kind]) copies.push_back({key, static_cast<KeptKind>(kind), held});
+  for (std::size_t kind = 0; kind < kCachedKinds; ++kind) {
+    for (const auto& [key, held] : shard.maps[kind]) copies.push_back({key, static_cast<CachedKind>(kind), held});
   }
   return copies;
 }

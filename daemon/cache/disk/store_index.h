@@ -31,7 +31,7 @@ class StoreIndex {
   };
   struct Named {
     CacheKey key;
-    KeptKind kind = KeptKind::kIndex;
+    CachedKind kind = CachedKind::kIndex;
     Held held;
   };
   struct Sum {
@@ -43,20 +43,20 @@ class StoreIndex {
   static constexpr std::uint32_t kUseCountsAfter = 3600;  // seconds
 
   // `now`: seconds since 1970. The use is noted; `counted` is set if it is one to write down.
-  std::optional<Held> find(const CacheKey& key, KeptKind kind, std::uint32_t now, bool& counted);
-  std::optional<Held> peek(const CacheKey& key, KeptKind kind) const;
+  std::optional<Held> find(const CacheKey& key, CachedKind kind, std::uint32_t now, bool& counted);
+  std::optional<Held> peek(const CacheKey& key, CachedKind kind) const;
 
   // Puts it in place of what is there. Returns the place of what is not there any more, if any.
-  std::optional<Place> put(const CacheKey& key, KeptKind kind, const Held& held);
+  std::optional<Place> put(const CacheKey& key, CachedKind kind, const Held& held);
   // The same where `held` is not older than what is there; otherwise it is `held`'s place that comes back.
-  std::optional<Place> put_if_newer(const CacheKey& key, KeptKind kind, const Held& held);
-  std::optional<Place> erase(const CacheKey& key, KeptKind kind);
+  std::optional<Place> put_if_newer(const CacheKey& key, CachedKind kind, const Held& held);
+  std::optional<Place> erase(const CacheKey& key, CachedKind kind);
   // Only if it still lies there.
-  bool erase_at(const CacheKey& key, KeptKind kind, const Place& place);
+  bool erase_at(const CacheKey& key, CachedKind kind, const Place& place);
   // All that lie in these segments. Returns how many.
   std::uint64_t erase_segments(const std::unordered_set<SegmentNumber>& segments);
 
-  Sum sum(KeptKind kind) const;
+  Sum sum(CachedKind kind) const;
   // Of one shard, a copy.
   static constexpr std::size_t kShards = 64;
   std::vector<Named> shard(std::size_t number) const;
@@ -68,12 +68,12 @@ class StoreIndex {
   using Map = std::unordered_map<CacheKey, Held, Hash>;
   struct Shard {
     mutable Mutex mutex;
-    std::array<Map, kKeptKinds> maps MILLRACE_GUARDED_BY(mutex);
-    std::array<Sum, kKeptKinds> sums MILLRACE_GUARDED_BY(mutex);
+    std::array<Map, kCachedKinds> maps MILLRACE_GUARDED_BY(mutex);
+    std::array<Sum, kCachedKinds> sums MILLRACE_GUARDED_BY(mutex);
   };
 
-  static std::size_t number_of(KeptKind kind) { return static_cast<std::size_t>(kind); }
-  static std::optional<Place> put(Shard& shard, const CacheKey& key, KeptKind kind, const Held& held)
+  static std::size_t number_of(CachedKind kind) { return static_cast<std::size_t>(kind); }
+  static std::optional<Place> put(Shard& shard, const CacheKey& key, CachedKind kind, const Held& held)
       MILLRACE_REQUIRES(shard.mutex);
   static void take_off(Shard& shard, std::size_t kind, const Held& held) MILLRACE_REQUIRES(shard.mutex);
   Shard& shard_of(const CacheKey& key) { return shards_[key.high % kShards]; }

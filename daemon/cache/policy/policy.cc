@@ -170,7 +170,8 @@ std::optional<Policy::Victim> Policy::worst(const ReuseForecast& forecast, doubl
     const Appraisal appraisal(*this, group.dataset, forecast, now);
     if (appraisal.is_used() || now - group.last_used <= kIdleSeconds) {
       if (idle) continue;
-      for (std::size_t kind = 0; kind < kKeptKinds; ++kind) look(group, static_cast<KeptKind>(kind), appraisal, worst);
+      for (std::size_t kind = 0; kind < kCachedKinds; ++kind)
+        look(group, static_cast<CachedKind>(kind), appraisal, worst);
       continue;
     }
     if (group.last_used >= longest) continue;
@@ -182,7 +183,7 @@ std::optional<Policy::Victim> Policy::worst(const ReuseForecast& forecast, doubl
   return idle ? Victim{*idle, 0} : worst;
 }
 
-void Policy::look(const Group& group, KeptKind kind, const Appraisal& appraisal, std::optional<Victim>& worst) {
+void Policy::look(const Group& group, CachedKind kind, const Appraisal& appraisal, std::optional<Victim>& worst) {
   const std::vector<Ticket>& list = group.lists[static_cast<std::size_t>(kind)];
   const bool all = list.size() <= kLooks;
   const std::size_t looks = all ? list.size() : kLooks;
@@ -197,7 +198,7 @@ void Policy::look(const Group& group, KeptKind kind, const Appraisal& appraisal,
 
 // The largest kind first; those that go already are at the end of their list, for they are taken from there.
 std::optional<Policy::Ticket> Policy::idle_entry(const Group& group) const {
-  for (std::size_t kind = kKeptKinds; kind-- > 0;) {
+  for (std::size_t kind = kCachedKinds; kind-- > 0;) {
     const std::vector<Ticket>& list = group.lists[kind];
     for (std::size_t i = list.size(); i-- > 0;) {
       if (!entries_[list[i]].going) return list[i];

@@ -39,7 +39,7 @@
 
 #include "daemon/cache/policy/reuse_forecast.h"
 #include "daemon/cache/policy/touch_sketch.h"
-#include "daemon/model/bytes/kept_bytes.h"
+#include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/model/files/dataset_use.h"
 #include "proto/base/bytes.h"
 
@@ -60,7 +60,7 @@ class Policy {
   // What could be kept, or is. Of a file that belongs to no dataset `member.sample` is any 32 bits of its key.
   struct Piece {
     DatasetMember member;
-    KeptKind kind = KeptKind::kIndex;
+    CachedKind kind = CachedKind::kIndex;
     std::uint32_t bytes = 0;  // with what keeping them costs; before it is made: about as many
     float saves = 0;          // seconds that a hit saves
     float costs = 0;          // seconds that making it takes, beyond what is done anyway
@@ -97,7 +97,7 @@ class Policy {
     float costs = 0;
     std::uint16_t listing = 0;
     GroupNumber group = 0;
-    KeptKind kind = KeptKind::kIndex;
+    CachedKind kind = CachedKind::kIndex;
     bool in = false;
     bool going = false;
   };
@@ -105,7 +105,7 @@ class Policy {
   struct Group {
     DatasetNumber dataset = DatasetNumber::kNone;
     double last_used = 0;
-    std::array<std::vector<Ticket>, kKeptKinds> lists;
+    std::array<std::vector<Ticket>, kCachedKinds> lists;
     bool empty() const;
   };
   struct Victim {
@@ -128,7 +128,7 @@ class Policy {
   void attach(Ticket ticket, GroupNumber group);
   void detach(Ticket ticket);
   std::optional<Victim> worst(const ReuseForecast& forecast, double now);
-  void look(const Group& group, KeptKind kind, const Appraisal& appraisal, std::optional<Victim>& worst);
+  void look(const Group& group, CachedKind kind, const Appraisal& appraisal, std::optional<Victim>& worst);
   std::optional<Ticket> idle_entry(const Group& group) const;
   bool make_room(const Piece& piece, double worth, const ReuseForecast& forecast, double now,
                  std::vector<Ticket>& going);

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "daemon/model/bytes/kept_bytes.h"
+#include "daemon/model/bytes/cached_bytes.h"
 
 namespace millrace {
 
@@ -19,16 +19,16 @@ enum class Beside : std::uint8_t { kIndex, kPacked };
 
 // Of what a first touch takes an index saves a fifth, a packed form half of what the index leaves, and a tensor all but a
 // copy. Packing takes as long as making one sample or two.
-inline Savings savings_of(KeptKind kind, std::uint64_t file_bytes, Beside beside = Beside::kIndex) {
+inline Savings savings_of(CachedKind kind, std::uint64_t file_bytes, Beside beside = Beside::kIndex) {
   constexpr float kSecondsAByte = 1e-8F;
   constexpr float kByIndex = 0.2F, kByPacked = 0.4F, kByTensor = 0.8F, kPacking = 1.5F;
   const float first_touch = static_cast<float>(file_bytes) * kSecondsAByte;
   switch (kind) {
-    case KeptKind::kIndex:
+    case CachedKind::kIndex:
       return {.saves = kByIndex * first_touch};
-    case KeptKind::kPacked:
+    case CachedKind::kPacked:
       return {.saves = kByPacked * first_touch, .costs = kPacking * first_touch};
-    case KeptKind::kTensor:
+    case CachedKind::kTensor:
       return {.saves = (beside == Beside::kPacked ? kByTensor - kByPacked : kByTensor) * first_touch};
   }
   return {};

@@ -127,7 +127,7 @@ struct SampleReader::ReadSource {
     const std::optional<FileIdentity> identity = part_of(file.identity, range);
     if (!identity || identity->bytes() > limits.encoded.count) return std::nullopt;
     if (!is_stable(file.fd.get(), *identity, opened, options.stable_after)) return std::nullopt;
-    std::optional<KeptImage> found = options.kept->find(*identity, wish.keep);
+    std::optional<CachedImage> found = options.kept->find(*identity, wish.keep);
     if (!found || !check_size(found->info.stored, limits)) return std::nullopt;
     return EncodedImage{
         .bytes = {}, .info = found->info, .identity = identity, .stable = true, .kept = std::move(found->kept)};

@@ -10,9 +10,9 @@
 #include "daemon/fetch/open/roots.h"
 #include "daemon/formats/probe.h"
 #include "daemon/model/batch_request.h"
+#include "daemon/model/bytes/cache_lookup.h"
 #include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/bytes/input_ring.h"
-#include "daemon/model/bytes/kept_lookup.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
@@ -23,7 +23,7 @@ namespace millrace {
 // How a sample is wanted.
 struct ReadWish {
   UseOrientation orientation = UseOrientation::kYes;
-  KeptWish keep{.most = CacheUse::kOff};
+  CacheWish keep{.most = CacheUse::kOff};
   bool from_file = false;  // whatever is kept of it
 };
 
@@ -38,7 +38,7 @@ class SampleReader {
   struct Options {
     InForce<SampleLimits> limits;
     EncodedPool* pool = nullptr;        // of the memory of what is read, which it outlives; nullptr: none
-    KeptLookup* kept = nullptr;         // outlives this; nullptr: nothing is kept
+    CacheLookup* kept = nullptr;        // outlives this; nullptr: nothing is kept
     std::chrono::seconds stable_after;  // see is_stable()
     // So many of the largest size that the limits allow. Threads beyond find no memory for files that would be more.
     std::uint32_t files_at_once = 1U << 16U;

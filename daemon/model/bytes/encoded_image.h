@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/model/bytes/encoded_pool.h"
-#include "daemon/model/bytes/kept_bytes.h"
 #include "daemon/model/files/dataset.h"
 #include "daemon/model/files/file_identity.h"
 #include "proto/base/bytes.h"
@@ -90,12 +90,12 @@ struct EncodedImage {
   std::uint32_t passes = 1;              // of the file's bytes, where they cost time beyond its bytes and pixels
   std::uint8_t orientation_in_file = 1;  // also where the recipe ignores it
   std::uint32_t user = 0;                // whose request it is: what is kept of bytes without an identity is his alone
-  KeptWish wish{};
+  CacheWish wish{};
   // Made from the very contents that the caller may read: `bytes` may then be empty. The fetch stage's, or a lane's own.
-  std::optional<Kept> kept{};
+  std::optional<CachedForm> kept{};
 };
 
-inline std::optional<KeptKind> kind_kept(const EncodedImage& image) {
+inline std::optional<CachedKind> kind_kept(const EncodedImage& image) {
   return image.kept ? std::optional(image.kept->kind) : std::nullopt;
 }
 

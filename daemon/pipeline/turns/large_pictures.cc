@@ -14,7 +14,7 @@ namespace {
 DecodingMemory memory_of(const SampleTask& task) {
   const EncodedImage& image = task.image;
   if (!image.kept) return decoding_memory(image.info, task.geometry);
-  if (image.kept->kind == KeptKind::kTensor) return {};
+  if (image.kept->kind == CachedKind::kTensor) return {};
   SourceInfo packed = image.info;
   packed.codec = packed_codec_memory(packed.stored, ByteReader({}));
   return decoding_memory(packed, task.geometry);

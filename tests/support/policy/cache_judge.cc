@@ -124,7 +124,7 @@ Judged CacheJudge::policy(std::int64_t bytes, Knowing knowing) const {
     if (hit) policy.touched(tickets.at(touch.thing), member);
     const FlowThing& thing = things_[touch.thing];
     const Policy::Piece piece{.member = member,
-                              .kind = KeptKind::kPacked,
+                              .kind = CachedKind::kPacked,
                               .bytes = static_cast<std::uint32_t>(thing.bytes),
                               .saves = static_cast<float>(thing.saves),
                               .costs = static_cast<float>(thing.costs)};

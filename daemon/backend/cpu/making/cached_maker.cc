@@ -97,7 +97,7 @@ SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, 
   const Packed packed = pack(image, use.key(), order.stop);
   const std::chrono::nanoseconds packing = since(begun);
   if (packed.form) {
-    image.kept = Kept{KeptKind::kPacked, packed.form};
+    image.kept = CachedForm{CachedKind::kPacked, packed.form};
   } else {
     use.find_packed();  // which another lane may have kept meanwhile
   }
@@ -119,36 +119,36 @@ SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, 
   return outcome;
 }
 
-std::optional<KeptKind> CachedMaker::kind_used(const EncodedImage& image) {
+std::optional<CachedKind> CachedMaker::kind_used(const EncodedImage& image) {
   if (image.kept) return image.kept->kind;
-  return workspace_.index_helped() ? std::optional(KeptKind::kIndex) : std::nullopt;
+  return workspace_.index_helped() ? std::optional(CachedKind::kIndex) : std::nullopt;
 }
 
-void CachedMaker::count(const EncodedImage& image, std::optional<KeptKind> used, const SampleOutcome& outcome) {
+void CachedMaker::count(const EncodedImage& image, std::optional<CachedKind> used, const SampleOutcome& outcome) {
   const std::uint64_t bytes = image.identity ? image.identity->bytes() : image.bytes.size();
   cache_->counts().made(image.info, used ? &*used : nullptr, bytes, outcome.decode + outcome.transform);
 }
 
 std::optional<BeingMade::Turn> CachedMaker::turn_at_tensor(const SampleTask& task, const CacheKey& key) {
   const EncodedImage& image = task.image;
-  const bool is_made = !image.kept || image.kept->kind != KeptKind::kTensor;
-  if (!is_made || !image.identity || !cache_->keeps(KeptKind::kTensor, image.wish)) return std::nullopt;
-  if (!cache_->pays(image, key, KeptKind::kTensor, task.out.view().size())) return std::nullopt;
+  const bool is_made = !image.kept || image.kept->kind != CachedKind::kTensor;
+  if (!is_made || !image.identity || !cache_->keeps(CachedKind::kTensor, image.wish)) return std::nullopt;
+  if (!cache_->pays(image, key, CachedKind::kTensor, task.out.view().size())) return std::nullopt;
   return cache_->being_made().begin(tensor_key_of(key, image.wish.tensor_of));
 }
 
 bool CachedMaker::is_being_made(const SampleTask& task) {
   if (cache_ == nullptr || cache_->being_made().is_empty() || task.image.kept || !task.image.identity) return false;
-  const KeptWish& wish = task.image.wish;
+  const CacheWish& wish = task.image.wish;
   const CacheKey file = key_of(*task.image.identity, cache_->seed());
   BeingMade& being_made = cache_->being_made();
-  return (cache_->keeps(KeptKind::kTensor, wish) && being_made.want(tensor_key_of(file, wish.tensor_of))) ||
-         (cache_->keeps(KeptKind::kPacked, wish) && being_made.want(file));
+  return (cache_->keeps(CachedKind::kTensor, wish) && being_made.want(tensor_key_of(file, wish.tensor_of))) ||
+         (cache_->keeps(CachedKind::kPacked, wish) && being_made.want(file));
 }
 
 SampleOutcome CachedMaker::make_once(const SampleTask& task, const Order& order) {
   workspace_.index_helped() = false;
-  if (!task.image.kept || task.image.kept->kind != KeptKind::kTensor)
+  if (!task.image.kept || task.image.kept->kind != CachedKind::kTensor)
     return make_image(task, order.recipe, limits_.now(), workspace_, order.fidelity, order.stop);
   SampleOutcome outcome{.index = task.index};
   const Clock::time_point begun = Clock::now();
@@ -174,8 +174,8 @@ void CachedMaker::set_aside(SampleTask& task, PictureUse& use, const StopFlag& s
 
 void CachedMaker::keep_tensor(const SampleTask& task, const CacheKey& key) {
   const Clock::time_point begun = Clock::now();
-  keep(*cache_, task.image, key, KeptKind::kTensor, KeptBlock::copy_of(task.out.view()));
-  cache_->counts().making(KeptKind::kTensor, since(begun));
+  keep(*cache_, task.image, key, CachedKind::kTensor, CachedBlock::copy_of(task.out.view()));
+  cache_->counts().making(CachedKind::kTensor, since(begun));
 }
 
 void CachedMaker::finish(const std::function<bool()>& idle, const std::function<bool()>& stopped) {
@@ -192,9 +192,9 @@ void CachedMaker::finish(const std::function<bool()>& idle, const std::function<
 CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey& key, const StopFlag& stop) {
   const std::optional<BeingMade::Turn> turn = cache_->being_made().begin(key);
   kernels::jpeg::Decoder* const decoder = workspace_.jpeg();
-  if (!turn || decoder == nullptr || cache_->find(key, KeptKind::kPacked)) return {};
+  if (!turn || decoder == nullptr || cache_->find(key, CachedKind::kPacked)) return {};
   const Clock::time_point begun = Clock::now();
-  const std::optional<KeptEntry> index = cache_->find(key, KeptKind::kIndex);
+  const std::optional<CachedEntry> index = cache_->find(key, CachedKind::kIndex);
   kernels::jpeg::IndexBytes index_bytes;
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
   const Result<std::vector<std::uint8_t>> packed =
@@ -203,8 +203,8 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   Packed made;
   if (packed) {
     made.by_index = index.has_value();
-    made.form = KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding);
-    const bool is_kept = keep(*cache_, image, key, KeptKind::kPacked, made.form);
+    made.form = CachedBlock::copy_of(std::as_bytes(std::span(*packed)), CachedBlock::kPadding);
+    const bool is_kept = keep(*cache_, image, key, CachedKind::kPacked, made.form);
     made.unpacked = is_kept ? WhyUnpacked::kNotSaid : WhyUnpacked::kNoRoom;
   } else {
     lacks_process_ = packed.error().code == Code::kUnavailable;
@@ -212,7 +212,7 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
     made.unpacked = lacks_process_ ? WhyUnpacked::kNoProcess : WhyUnpacked::kNoForm;
   }
   workspace_.trim(0);
-  cache_->counts().making(KeptKind::kPacked, since(begun), made.form != nullptr);
+  cache_->counts().making(CachedKind::kPacked, since(begun), made.form != nullptr);
   return made;
 }
 

@@ -51,7 +51,7 @@ class CachedMaker {
     const StopFlag& stop;
   };
   struct Packed {
-    KeptBytes form;          // nullptr: somebody else is at it or has done it, or it cannot be packed
+    CachedBytes form;        // nullptr: somebody else is at it or has done it, or it cannot be packed
     bool by_index = false;   // a seek index was there
     WhyUnpacked unpacked{};  // why none is kept; kNotSaid: it is, or somebody else is at it
   };
@@ -60,8 +60,8 @@ class CachedMaker {
   SampleOutcome make_packed_first(SampleTask& task, PictureUse& use, const Order& order);
   SampleOutcome make_once(const SampleTask& task, const Order& order);
   // What was of use to make_once(); nullopt: the file alone.
-  std::optional<KeptKind> kind_used(const EncodedImage& image);
-  void count(const EncodedImage& image, std::optional<KeptKind> used, const SampleOutcome& outcome);
+  std::optional<CachedKind> kind_used(const EncodedImage& image);
+  void count(const EncodedImage& image, std::optional<CachedKind> used, const SampleOutcome& outcome);
   // So that other lanes may leave it to this one. nullopt: it is none that is kept, or another lane has it.
   std::optional<BeingMade::Turn> turn_at_tensor(const SampleTask& task, const CacheKey& key);
   void keep_tensor(const SampleTask& task, const CacheKey& key);

@@ -48,8 +48,8 @@ Result<const kernels::packed::PackedImage*> packed_form(const EncodedImage& imag
     MILLRACE_TRY_VOID(open_packed_file(image.bytes.view(), in_kernels(image.info.stored), workspace.packed()));
     return &workspace.packed();
   }
-  if (!image.kept || image.kept->kind != KeptKind::kPacked) return nullptr;
-  const KeptBlock& kept = *image.kept->bytes;
+  if (!image.kept || image.kept->kind != CachedKind::kPacked) return nullptr;
+  const CachedBlock& kept = *image.kept->bytes;
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(kept.view().data());
   kernels::packed::PackedImage& packed = workspace.packed();
   if (kept.padding() < kernels::packed::kPadding) return packed_error("nothing is readable behind it");
@@ -78,7 +78,7 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
 // The seek index of a JPEG file; nullopt: there is no cache, or not for it.
 std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& workspace) {
   if (workspace.cache() == nullptr || task.image.info.format != ImageFormat::kJpeg) return std::nullopt;
-  if (!workspace.cache()->keeps(KeptKind::kIndex, task.image.wish)) return std::nullopt;
+  if (!workspace.cache()->keeps(CachedKind::kIndex, task.image.wish)) return std::nullopt;
   return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.index_helped());
 }
 

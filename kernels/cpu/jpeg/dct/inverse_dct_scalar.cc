@@ -9,7 +9,7 @@ namespace millrace::kernels::jpeg {
 namespace {
 
 constexpr int kConstantBits = 13;
-constexpr int kKeptBits = 2;
+constexpr int kCachedBits = 2;
 
 struct Line {
   std::int32_t at[kBlock];
@@ -48,14 +48,14 @@ void transform_block(const BlockJob& job) {
     Line line;
     for (int row = 0; row < kBlock; ++row) line.at[row] = block[row][column];
     line = transform_line(line);
-    for (int row = 0; row < kBlock; ++row) block[row][column] = descale(line.at[row], kConstantBits - kKeptBits);
+    for (int row = 0; row < kBlock; ++row) block[row][column] = descale(line.at[row], kConstantBits - kCachedBits);
   }
   for (int row = 0; row < kBlock; ++row) {
     Line line;
     std::copy_n(block[row], kBlock, line.at);
     line = transform_line(line);
     for (int column = 0; column < kBlock; ++column) {
-      const std::int32_t sample = descale(line.at[column], kConstantBits + kKeptBits + 3) + 128;
+      const std::int32_t sample = descale(line.at[column], kConstantBits + kCachedBits + 3) + 128;
       job.out[row * job.stride + column] = static_cast<std::uint8_t>(std::clamp(sample, 0, 255));
     }
   }

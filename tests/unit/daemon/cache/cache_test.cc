@@ -26,12 +26,12 @@ ImageCache::Options options_in(const TempFolder& folder) {
 
 void keep_index(ImageCache& cache, std::uint64_t number, std::size_t size = 500, std::uint8_t fill = 9) {
   const std::vector<std::uint8_t> bytes(size, fill);
-  cache.store(numbered_source(number), KeptKind::kIndex, {.bytes = KeptBlock::copy_of(std::as_bytes(std::span(bytes)))},
-              StoredFacts{});
+  cache.store(numbered_source(number), CachedKind::kIndex,
+              {.bytes = CachedBlock::copy_of(std::as_bytes(std::span(bytes)))}, StoredFacts{});
 }
 
-std::optional<KeptEntry> find_index(ImageCache& cache, std::uint64_t number) {
-  return cache.find(numbered_source(number), KeptKind::kIndex);
+std::optional<CachedEntry> find_index(ImageCache& cache, std::uint64_t number) {
+  return cache.find(numbered_source(number), CachedKind::kIndex);
 }
 
 // Of an index whose bytes are all the same.
@@ -87,7 +87,7 @@ TEST_CASE("an index that was forgotten is on disk no more", "[cache]") {
     ImageCache cache(options_in(folder), counters);
     keep_index(cache, 1);
     keep_index(cache, 2);
-    cache.forget(numbered_source(1), KeptKind::kIndex);
+    cache.forget(numbered_source(1), CachedKind::kIndex);
   }
   ImageCache cache(options_in(folder), counters);
   cache.wait_for_disk(std::chrono::seconds(60));
@@ -312,7 +312,7 @@ TEST_CASE("a cache without a usable state directory works in memory", "[cache]")
 
   keep_index(cache, 1);
   REQUIRE(find_index(cache, 1));
-  cache.forget(numbered_source(1), KeptKind::kIndex);
+  cache.forget(numbered_source(1), CachedKind::kIndex);
 
   REQUIRE_FALSE(find_index(cache, 1));
   REQUIRE(counters.stored(MetricId::index_entries) == 0);

@@ -21,7 +21,7 @@ bool would_make(CacheRig& rig, const EncodedImage& image) {
 
 TEST_CASE("pictures of stable files are there at the next start, with what is known of them", "[cache]") {
   const TempFolder folder;
-  const KeptKind kind = GENERATE(KeptKind::kPacked, KeptKind::kTensor);
+  const CachedKind kind = GENERATE(CachedKind::kPacked, CachedKind::kTensor);
   EncodedImage image = image_of("abcd", kFile, true);
   image.info.format = ImageFormat::kPacked;
   image.wish.tensor_of = 11;
@@ -59,7 +59,8 @@ TEST_CASE("what is not of a stable file never gets to disk", "[cache]") {
     CacheRig rig(folder);
     rig.keep(image_of("abcd", std::nullopt, false));
     rig.keep(image_of("abcd", kFile, false));
-    rig.cache.store({1, 2}, KeptKind::kIndex, {.bytes = KeptBlock::copy_of(image_of("abcd", {}, false).bytes.view())});
+    rig.cache.store({1, 2}, CachedKind::kIndex,
+                    {.bytes = CachedBlock::copy_of(image_of("abcd", {}, false).bytes.view())});
     REQUIRE(rig.count(MetricId::cache_entries) == 3);
   }
   REQUIRE(CacheRig(folder).count(MetricId::cache_disk_entries) == 0);
@@ -72,7 +73,7 @@ TEST_CASE("a picture gets to disk once it is stable", "[cache]") {
     rig.keep(image_of("abcd", kFile, false));
     REQUIRE(rig.finds(image_of("abcd", kFile, true)));
   }
-  REQUIRE(CacheRig(folder).cache.find(kFile, KeptWish{}));
+  REQUIRE(CacheRig(folder).cache.find(kFile, CacheWish{}));
 }
 
 TEST_CASE("a picture that memory has no room for comes from disk", "[cache]") {
@@ -84,7 +85,7 @@ TEST_CASE("a picture that memory has no room for comes from disk", "[cache]") {
   REQUIRE(eventually([&] { return rig.count(MetricId::cache_disk_entries) == 1; }));
 
   for (int i = 1; i <= 2; ++i) {
-    REQUIRE(rig.cache.find(kFile, KeptWish{}));
+    REQUIRE(rig.cache.find(kFile, CacheWish{}));
     REQUIRE(rig.count(MetricId::cache_disk_hits) == i);
   }
 }
@@ -113,7 +114,7 @@ TEST_CASE("a disk from which something had to go takes nothing for its own sake 
   const auto takes_more = [&] { return would_make(rig, image_of(picture, kFile, true)); };
   const auto forget_all_but = [&](std::uint64_t newest) {
     for (std::uint64_t i = 0; i < files - newest; ++i)
-      rig.cache.forget(key_of(numbered_file(i), rig.cache.seed()), KeptKind::kPacked);
+      rig.cache.forget(key_of(numbered_file(i), rig.cache.seed()), CachedKind::kPacked);
     write_up_to(files + 1);
   };
 
@@ -133,11 +134,11 @@ TEST_CASE("a disk from which something had to go takes nothing for its own sake 
 
 TEST_CASE("much that comes at once gets to a disk that takes a little less", "[cache]") {
   const TempFolder folder;
-  const KeptBytes bytes = KeptBlock::copy_of(image_of(std::string(100'000, 'x'), {}, false).bytes.view());
+  const CachedBytes bytes = CachedBlock::copy_of(image_of(std::string(100'000, 'x'), {}, false).bytes.view());
   Counters counters;
   {
     ImageCache cache({.memory = 1_KiB, .disk = 8_MiB, .state_dir = folder.path()}, counters);
-    for (std::uint64_t i = 0; i < 100; ++i) cache.store({i, i}, KeptKind::kIndex, {.bytes = bytes}, StoredFacts{});
+    for (std::uint64_t i = 0; i < 100; ++i) cache.store({i, i}, CachedKind::kIndex, {.bytes = bytes}, StoredFacts{});
   }
 
   REQUIRE(counters.stored(MetricId::cache_disk_entries) > 20);
@@ -146,12 +147,12 @@ TEST_CASE("much that comes at once gets to a disk that takes a little less", "[c
 TEST_CASE("what waits for the disk has a bound in bytes", "[cache]") {
   constexpr std::int64_t kMany = 1000;
   const TempFolder folder;
-  const KeptBytes bytes = KeptBlock::copy_of(image_of(std::string(1 << 20, 'x'), {}, false).bytes.view());
+  const CachedBytes bytes = CachedBlock::copy_of(image_of(std::string(1 << 20, 'x'), {}, false).bytes.view());
   Counters counters;
   {
     ImageCache cache({.memory = 1_KiB, .disk = 4_GiB, .state_dir = folder.path()}, counters);
     for (std::uint64_t i = 0; i < kMany; ++i)  // faster than any disk
-      cache.store({i, i}, KeptKind::kIndex, {.bytes = bytes}, StoredFacts{});
+      cache.store({i, i}, CachedKind::kIndex, {.bytes = bytes}, StoredFacts{});
   }
 
   REQUIRE(counters.stored(MetricId::cache_disk_entries) >= 64);
@@ -195,14 +196,14 @@ TEST_CASE("dropping one tier leaves the other, and memory forgets what was touch
   const CacheKey other_key = key_of(other, start.cache.seed());
   start.cache.advise(other, other_key);
   REQUIRE(start.cache.advise(other, other_key).make == Advice::kPackNow);  // touched again
-  REQUIRE(start.cache.find(key, KeptKind::kPacked));                       // from disk, into memory
+  REQUIRE(start.cache.find(key, CachedKind::kPacked));                     // from disk, into memory
   REQUIRE(start.count(MetricId::cache_entries) == 1);
 
   REQUIRE(start.cache.drop({.memory = true})->disk.entries == 0);
   REQUIRE(start.count(MetricId::cache_entries) == 0);
   REQUIRE(start.count(MetricId::cache_disk_entries) == 1);
   REQUIRE(start.cache.advise(other, other_key).make == Advice::kPack);  // for the first time
-  REQUIRE(start.cache.find(key, KeptKind::kPacked));
+  REQUIRE(start.cache.find(key, CachedKind::kPacked));
 
   REQUIRE(start.cache.drop({.disk = true})->memory.entries == 0);
   REQUIRE(start.count(MetricId::cache_entries) == 1);

@@ -10,20 +10,20 @@
 namespace millrace {
 namespace {
 
-using enum KeptKind;
+using enum CachedKind;
 
 CacheKey numbered(std::uint64_t number) {
   return key_of(FileIdentity{.inode = number}, 7);
 }
 
-KeptEntry entry_of(std::size_t size, std::uint8_t fill = 1) {
+CachedEntry entry_of(std::size_t size, std::uint8_t fill = 1) {
   const std::vector<std::uint8_t> bytes(size, fill);
-  return {.bytes = KeptBlock::copy_of(std::as_bytes(std::span(bytes)))};
+  return {.bytes = CachedBlock::copy_of(std::as_bytes(std::span(bytes)))};
 }
 
 // Of a file of 100 kB.
-KeptEntry worthy_entry(KeptKind kind, std::size_t size) {
-  KeptEntry entry = entry_of(size);
+CachedEntry worthy_entry(CachedKind kind, std::size_t size) {
+  CachedEntry entry = entry_of(size);
   entry.savings = savings_of(kind, 100'000);
   return entry;
 }

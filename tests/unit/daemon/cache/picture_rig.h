@@ -39,8 +39,8 @@ struct CacheRig {
     cache.wait_for_disk(std::chrono::seconds(60));
   }
 
-  void keep(const EncodedImage& image, KeptKind kind = KeptKind::kPacked) {
-    millrace::keep(cache, image, key_of(image, cache.seed()), kind, KeptBlock::copy_of(image.bytes.view()));
+  void keep(const EncodedImage& image, CachedKind kind = CachedKind::kPacked) {
+    millrace::keep(cache, image, key_of(image, cache.seed()), kind, CachedBlock::copy_of(image.bytes.view()));
   }
   // Whether what is kept stands in for the image.
   bool finds(EncodedImage image) {

@@ -11,12 +11,12 @@ TEST_CASE("a stable picture stands in for its file, unread", "[cache]") {
   FileIdentity changed = kFile;
   changed.changed = 5;
 
-  const auto found = rig.cache.find(kFile, KeptWish{});
+  const auto found = rig.cache.find(kFile, CacheWish{});
 
   REQUIRE(found);
-  REQUIRE(found->kept.kind == KeptKind::kPacked);
+  REQUIRE(found->kept.kind == CachedKind::kPacked);
   REQUIRE(found->info.orientation == 6);
-  REQUIRE_FALSE(rig.cache.find(changed, KeptWish{}));
+  REQUIRE_FALSE(rig.cache.find(changed, CacheWish{}));
   REQUIRE_FALSE(rig.cache.find(kFile, {.most = CacheUse::kIndex}));
   REQUIRE_FALSE(rig.cache.find(kFile, {.most = CacheUse::kOff}));
 }
@@ -25,7 +25,7 @@ TEST_CASE("a picture that is not stable stands in only for the very same bytes",
   CacheRig rig;
   rig.keep(image_of("abcd", kFile, false));
 
-  REQUIRE_FALSE(rig.cache.find(kFile, KeptWish{}));
+  REQUIRE_FALSE(rig.cache.find(kFile, CacheWish{}));
   REQUIRE(rig.finds(image_of("abcd", kFile, false)));
   REQUIRE_FALSE(rig.finds(image_of("abce", kFile, false)));
   REQUIRE(rig.count(MetricId::cache_rejected) == 1);
@@ -38,7 +38,7 @@ TEST_CASE("a picture becomes stable by bytes of a stable file", "[cache]") {
 
   REQUIRE(rig.finds(image_of("abcd", kFile, true)));
 
-  REQUIRE(rig.cache.find(kFile, KeptWish{}));
+  REQUIRE(rig.cache.find(kFile, CacheWish{}));
 }
 
 TEST_CASE("what was kept of bytes that one user sent is nobody else's", "[cache]") {
@@ -55,12 +55,12 @@ TEST_CASE("a tensor is found by what it was made with, before a packed form", "[
   CacheRig rig;
   EncodedImage image = image_of("abcd", kFile, true);
   image.wish.tensor_of = 8;
-  rig.keep(image, KeptKind::kTensor);
-  rig.keep(image, KeptKind::kPacked);
+  rig.keep(image, CachedKind::kTensor);
+  rig.keep(image, CachedKind::kPacked);
 
-  REQUIRE(rig.cache.find(kFile, {.tensor_of = 8})->kept.kind == KeptKind::kTensor);
-  REQUIRE(rig.cache.find(kFile, {.tensor_of = 9})->kept.kind == KeptKind::kPacked);
-  REQUIRE(rig.cache.find(kFile, {.most = CacheUse::kPacked, .tensor_of = 8})->kept.kind == KeptKind::kPacked);
+  REQUIRE(rig.cache.find(kFile, {.tensor_of = 8})->kept.kind == CachedKind::kTensor);
+  REQUIRE(rig.cache.find(kFile, {.tensor_of = 9})->kept.kind == CachedKind::kPacked);
+  REQUIRE(rig.cache.find(kFile, {.most = CacheUse::kPacked, .tensor_of = 8})->kept.kind == CachedKind::kPacked);
 }
 
 TEST_CASE("an image is packed at its second touch, or at once where that is wished for", "[cache]") {
@@ -128,7 +128,7 @@ TEST_CASE("what is of no use is forgotten, in the image and in the cache", "[cac
   use.reject();
 
   REQUIRE_FALSE(image.kept);
-  REQUIRE_FALSE(rig.cache.find(kFile, KeptWish{}));
+  REQUIRE_FALSE(rig.cache.find(kFile, CacheWish{}));
   REQUIRE(rig.count(MetricId::cache_entries) == 0);
 }
 

@@ -32,7 +32,7 @@ inline EpochBegun epoch_begun(std::uint32_t samples, std::uint64_t epoch = 0) {
 }
 
 inline Policy::Piece piece(const DatasetMember& member, std::uint32_t bytes = 1, float saves = 0.5, float costs = 1.5) {
-  return {.member = member, .kind = KeptKind::kPacked, .bytes = bytes, .saves = saves, .costs = costs};
+  return {.member = member, .kind = CachedKind::kPacked, .bytes = bytes, .saves = saves, .costs = costs};
 }
 
 struct PolicyRig {

@@ -304,7 +304,7 @@ TEST_CASE("tickets and bytes stay true whatever is asked", "[cache]") {
     } else {
       Policy::Piece some =
           piece(any_member(), 1 + below(60), 0.1F + static_cast<float>(below(10)), static_cast<float>(below(3)));
-      some.kind = static_cast<KeptKind>(below(kKeptKinds));
+      some.kind = static_cast<CachedKind>(below(kCachedKinds));
       rig.asked(some.member);
       const bool found = what == 5;
       gone.clear();

@@ -20,7 +20,7 @@ struct Rig {
   void first_touches(const SourceInfo& info, microseconds took) {
     for (int i = 0; i < 2'000; ++i) counts.made(info, nullptr, kFile, took);
   }
-  void hit(const SourceInfo& info, microseconds took, KeptKind kind = KeptKind::kPacked) {
+  void hit(const SourceInfo& info, microseconds took, CachedKind kind = CachedKind::kPacked) {
     counts.made(info, &kind, kFile, took);
   }
   std::int64_t saved() const { return counters.stored(MetricId::cache_saved); }
@@ -36,7 +36,7 @@ TEST_CASE("a hit saves what files of its own kind took, whatever others took", "
 
   rig.hit(kBaseline, microseconds(500));
   REQUIRE(rig.saved() == Approx(1'500).epsilon(0.02));
-  rig.hit(kProgressive, microseconds(500), KeptKind::kTensor);
+  rig.hit(kProgressive, microseconds(500), CachedKind::kTensor);
   REQUIRE(rig.saved() == Approx(1'500 + 19'500).epsilon(0.02));
 }
 
@@ -79,9 +79,9 @@ TEST_CASE("what hits took on a busy host hides only so much of what they save la
 TEST_CASE("a kind of hit that saves nothing takes nothing from the others", "[cache]") {
   Rig rig;
   rig.first_touches(kBaseline, microseconds(2'000));
-  for (int i = 0; i < 10; ++i) rig.hit(kBaseline, microseconds(9'000), KeptKind::kIndex);
+  for (int i = 0; i < 10; ++i) rig.hit(kBaseline, microseconds(9'000), CachedKind::kIndex);
   REQUIRE(rig.saved() == 0);
-  rig.hit(kBaseline, microseconds(1'000), KeptKind::kPacked);
+  rig.hit(kBaseline, microseconds(1'000), CachedKind::kPacked);
   REQUIRE(rig.saved() == Approx(1'000).epsilon(0.05));
 }
 

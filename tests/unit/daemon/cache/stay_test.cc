@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kFileBytes = 20'000, kPackedBytes = 24'000, kTensorBytes = 30'000;
 constexpr std::uint32_t kFits = 40;  // packed forms, and somewhat more
-constexpr Bytes kMemory{kFits * (kPackedBytes + KeptBlock::kPadding + 600)};
+constexpr Bytes kMemory{kFits * (kPackedBytes + CachedBlock::kPadding + 600)};
 
 // What one epoch came to.
 struct Came {
@@ -30,7 +30,7 @@ struct StayRig {
   const std::uint32_t samples;
   const bool stable;
 
-  EncodedImage image_of(std::uint64_t folder, std::uint32_t sample, const KeptWish& wish) const {
+  EncodedImage image_of(std::uint64_t folder, std::uint32_t sample, const CacheWish& wish) const {
     EncodedImage image{.bytes = EncodedBytes(kFileBytes), .info = {}, .stable = stable, .wish = wish};
     image.bytes.writable()[0] = static_cast<std::byte>(sample);
     image.info.stored = {8, 8};
@@ -47,22 +47,22 @@ struct StayRig {
     PictureUse use(cache, image, kTensorBytes);
     use.find();
     if (image.kept) ++came.hits;
-    if (!image.kept && !cache.find(use.key(), KeptKind::kIndex, image.wish.member)) {
-      cache.store(use.key(), KeptKind::kIndex,
-                  {.bytes = KeptBlock::copy_of(std::vector<std::byte>(300)),
+    if (!image.kept && !cache.find(use.key(), CachedKind::kIndex, image.wish.member)) {
+      cache.store(use.key(), CachedKind::kIndex,
+                  {.bytes = CachedBlock::copy_of(std::vector<std::byte>(300)),
                    .member = image.wish.member,
-                   .savings = savings_of(KeptKind::kIndex, kFileBytes)});
+                   .savings = savings_of(CachedKind::kIndex, kFileBytes)});
     }
     if (use.advice() == Advice::kTensor) {
       ++came.tensors;
-      keep(cache, image, use.key(), KeptKind::kTensor, KeptBlock::copy_of(std::vector<std::byte>(kTensorBytes)));
+      keep(cache, image, use.key(), CachedKind::kTensor, CachedBlock::copy_of(std::vector<std::byte>(kTensorBytes)));
     } else if (use.advice() == Advice::kPackNow || (idle && use.advice() == Advice::kPack)) {
       ++came.packed;
-      keep(cache, image, use.key(), KeptKind::kPacked,
-           KeptBlock::copy_of(std::vector<std::byte>(kPackedBytes), KeptBlock::kPadding));
+      keep(cache, image, use.key(), CachedKind::kPacked,
+           CachedBlock::copy_of(std::vector<std::byte>(kPackedBytes), CachedBlock::kPadding));
     }
   }
-  Came run_epoch(DatasetUse& use, std::uint64_t folder, std::uint64_t epoch, const KeptWish& wish = {}) {
+  Came run_epoch(DatasetUse& use, std::uint64_t folder, std::uint64_t epoch, const CacheWish& wish = {}) {
     Came came;
     EpochBegun begun = epoch_begun(samples, epoch);
     const std::shared_ptr<const EpochPositions> positions = begun.positions;

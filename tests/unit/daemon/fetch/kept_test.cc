@@ -20,15 +20,15 @@ namespace millrace {
 namespace {
 
 // Has one thing for everybody who asks, and remembers what for.
-class OneKept final : public KeptLookup {
+class OneKept final : public CacheLookup {
  public:
-  std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish&) override {
+  std::optional<CachedImage> find(const FileIdentity& identity, const CacheWish&) override {
     asked = identity;
     ++questions;
     return answer;
   }
 
-  std::optional<KeptImage> answer;
+  std::optional<CachedImage> answer;
   std::optional<FileIdentity> asked;
   int questions = 0;
 };
@@ -42,8 +42,8 @@ struct Rig {
 
   Rig() {
     write_file(file, make_jpeg({.pixels = make_pixels(32, 16, 3, 1), .exif_orientation = 6}));
-    kept.answer = KeptImage{{KeptKind::kPacked, KeptBlock::copy_of({})},
-                            {.format = ImageFormat::kJpeg, .stored = {32, 16}, .orientation = 6}};
+    kept.answer = CachedImage{{CachedKind::kPacked, CachedBlock::copy_of({})},
+                              {.format = ImageFormat::kJpeg, .stored = {32, 16}, .orientation = 6}};
   }
 
   Result<EncodedImage> read(ReadWish wish, std::chrono::seconds stable = std::chrono::seconds(0)) {

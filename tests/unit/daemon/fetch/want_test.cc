@@ -127,9 +127,9 @@ TEST_CASE("a large file that is no picture is told by its beginning, in the word
   Bytes of_small{0}, of_large{0};
 
   const auto small = reader.read(PathSource{fixture.folder / "small"}, *fixture.caller, nullptr,
-                                 ReadWish{.keep = KeptWish{.most = CacheUse::kOff}}, of_small);
+                                 ReadWish{.keep = CacheWish{.most = CacheUse::kOff}}, of_small);
   const auto large = reader.read(PathSource{fixture.folder / "large"}, *fixture.caller, nullptr,
-                                 ReadWish{.keep = KeptWish{.most = CacheUse::kOff}}, of_large);
+                                 ReadWish{.keep = CacheWish{.most = CacheUse::kOff}}, of_large);
 
   REQUIRE_THAT(large.error().message, Catch::Contains("not an image that this daemon knows"));
   REQUIRE(large.error().message == small.error().message);

@@ -118,16 +118,17 @@ TEST_CASE("what a sample is expected to cost is its format's price of bytes and 
 
 TEST_CASE("what is kept of an image costs what it takes, with and without the image's bytes", "[place]") {
   const SampleGeometry whole{.crop = {0, 0, 500, 500}, .resized = {}, .window = {}};
-  const auto cost = [&](std::size_t bytes, std::optional<KeptKind> kind) {
+  const auto cost = [&](std::size_t bytes, std::optional<CachedKind> kind) {
     EncodedImage image{EncodedBytes(bytes), SourceInfo{ImageFormat::kJpeg, Size{500, 500}, 1}};
-    if (kind) image.kept = Kept{*kind, KeptBlock::copy_of(std::vector<std::byte>(150'000))};
+    if (kind) image.kept = CachedForm{*kind, CachedBlock::copy_of(std::vector<std::byte>(150'000))};
     return expected_cost(image, whole);
   };
 
-  REQUIRE(cost(0, KeptKind::kPacked) == 30'000 + 500 * 500 * 3 / 2);
-  REQUIRE(cost(0, KeptKind::kTensor) == 2'000 + 15'000);
-  for (const KeptKind kind : {KeptKind::kPacked, KeptKind::kTensor}) REQUIRE(cost(100'000, kind) == cost(0, kind));
-  REQUIRE(cost(0, KeptKind::kPacked) < cost(100'000, std::nullopt));
+  REQUIRE(cost(0, CachedKind::kPacked) == 30'000 + 500 * 500 * 3 / 2);
+  REQUIRE(cost(0, CachedKind::kTensor) == 2'000 + 15'000);
+  for (const CachedKind kind : {CachedKind::kPacked, CachedKind::kTensor})
+    REQUIRE(cost(100'000, kind) == cost(0, kind));
+  REQUIRE(cost(0, CachedKind::kPacked) < cost(100'000, std::nullopt));
 }
 
 TEST_CASE("the largest picture that a header can claim has a cost, too", "[place]") {

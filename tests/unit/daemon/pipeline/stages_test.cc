@@ -111,7 +111,7 @@ TEST_CASE("a picture of which the tensor is kept takes no memory for decoding, h
   Charge charge;
   SampleTask task = StagesRig::task(0, 3 * kLarge);  // more than the whole budget
   REQUIRE_FALSE(rig.large.check(task));
-  task.image.kept = Kept{KeptKind::kTensor, KeptBlock::copy_of({})};
+  task.image.kept = CachedForm{CachedKind::kTensor, CachedBlock::copy_of({})};
 
   REQUIRE(rig.large.check(task));
   REQUIRE(rig.large.cover(task, *rig.account(1), charge));
@@ -124,7 +124,7 @@ TEST_CASE("a picture that is kept packed takes no memory for what its file would
   SampleTask task = StagesRig::task(0, kSmall);
   task.image.info.codec = {1_GiB, 1_GiB};  // a file of many passes
   REQUIRE_FALSE(rig.large.check(task));
-  task.image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of({})};
+  task.image.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of({})};
 
   REQUIRE(rig.large.check(task));
   REQUIRE(rig.large.cover(task, *rig.account(1), charge));

@@ -29,7 +29,7 @@ std::size_t size_of_entry(std::uint64_t number) {
 struct SmallStore {
   SmallStore() {
     const auto store = open_store(path);
-    for (std::uint64_t i = 0; i < kDamagedEntries; ++i) put_entry(*store, i, size_of_entry(i), KeptKind::kIndex);
+    for (std::uint64_t i = 0; i < kDamagedEntries; ++i) put_entry(*store, i, size_of_entry(i), CachedKind::kIndex);
     table_path = files_of(path, ".mrt").front();
     data_path = files_of(path, ".mrc").front();
     table = contents_of(table_path);
@@ -43,9 +43,9 @@ struct SmallStore {
     const auto store = open_store(path);
     std::uint64_t there = 0;
     for (std::uint64_t i = 0; i < kDamagedEntries; ++i)
-      there += has_entry(*store, i, size_of_entry(i), KeptKind::kIndex) ? 1 : 0;
-    put_entry(*store, 1000, 300, KeptKind::kIndex);
-    if (!has_entry(*store, 1000, 300, KeptKind::kIndex)) FAIL("a damaged store takes nothing new");
+      there += has_entry(*store, i, size_of_entry(i), CachedKind::kIndex) ? 1 : 0;
+    put_entry(*store, 1000, 300, CachedKind::kIndex);
+    if (!has_entry(*store, 1000, 300, CachedKind::kIndex)) FAIL("a damaged store takes nothing new");
     store->drop_all();
     return there;
   }
@@ -103,7 +103,7 @@ TEST_CASE("header and record are the bytes of the worked example", "[cache]") {
   constexpr SegmentId kSegment{0x0123456789abcdef};
   const std::string_view mill = "mill";
   StoreRecord record{.key = {0xfedcba9876543210, 0x0123456789abcdef},
-                     .kind = KeptKind::kPacked,
+                     .kind = CachedKind::kPacked,
                      .facts = {.info = {.stored = {640, 480}, .orientation = 6, .has = {.passes = true}},
                                .contents = 1,
                                .tensor_of = 2,
@@ -217,7 +217,7 @@ TEST_CASE("records that somebody signed who knows the secret crash nothing", "[c
   lies[0].extent.offset = 0xFFFFFF00;
   lies[1].extent.length = 0xFFFFFFFF;
   lies[2].extent.length = 0;
-  lies[3].kind = static_cast<KeptKind>(3);
+  lies[3].kind = static_cast<CachedKind>(3);
   lies[4].facts.info.format = static_cast<ImageFormat>(kImageFormats);
   lies[5].facts.info.orientation = 0;
   lies[6].facts.info.orientation = 9;
@@ -235,8 +235,8 @@ TEST_CASE("records that somebody signed who knows the secret crash nothing", "[c
   write_contents(small.table_path, with_record(small.table, segment, 0, other));
   write_contents(small.data_path, small.data);
   const auto store = open_store(small.path);
-  REQUIRE(store->find(numbered_key(2), KeptKind::kIndex)->length == size_of_entry(0));
-  REQUIRE_FALSE(store->find(numbered_key(0), KeptKind::kIndex));
+  REQUIRE(store->find(numbered_key(2), CachedKind::kIndex)->length == size_of_entry(0));
+  REQUIRE_FALSE(store->find(numbered_key(0), CachedKind::kIndex));
 }
 
 TEST_CASE("a table that claims more records than one may have is removed, and not read", "[cache]") {
@@ -281,12 +281,12 @@ TEST_CASE("a read that fails is a miss, and the entry is forgotten", "[cache]") 
     put_entry(*store, 2, 1000);
   }
   const auto store = open_store(store_in(folder), 64_MiB, fail_large_reads);
-  const auto placed = store->find(numbered_key(1), KeptKind::kPacked);
+  const auto placed = store->find(numbered_key(1), CachedKind::kPacked);
   REQUIRE(placed);
 
   REQUIRE_FALSE(store->read(*placed));
 
-  REQUIRE_FALSE(store->find(numbered_key(1), KeptKind::kPacked));
+  REQUIRE_FALSE(store->find(numbered_key(1), CachedKind::kPacked));
   REQUIRE(has_entry(*store, 2, 1000));
   REQUIRE(store->extent().entries == 1);
 }
@@ -295,7 +295,7 @@ TEST_CASE("want of descriptors is a miss, and no verdict on the entry", "[cache]
   const TempFolder folder;
   const auto store = open_store(store_in(folder));
   put_entry(*store, 1, 20'000);
-  const auto placed = store->find(numbered_key(1), KeptKind::kPacked);
+  const auto placed = store->find(numbered_key(1), CachedKind::kPacked);
   const auto [read, verified] = [&] {
     const DescriptorLimit limit = DescriptorLimit::none();
     return std::pair(store->read(*placed), store->verify({}));
@@ -325,7 +325,7 @@ TEST_CASE("a segment that is cut while it is being read gives whole entries or n
   const TempFolder folder;
   const auto store = open_store(store_in(folder));
   put_entry(*store, 1, 8 << 20);
-  const auto placed = store->find(numbered_key(1), KeptKind::kPacked);
+  const auto placed = store->find(numbered_key(1), CachedKind::kPacked);
   const std::string data = files_of(store_in(folder), ".mrc").front();
   const std::vector<std::byte> expected = entry_bytes(1, 8 << 20);
   std::atomic<bool> reading = true;

@@ -58,9 +58,9 @@ std::size_t size_of_host_entry(std::uint64_t number) {
 void write_without_end(const std::string& path, std::uint64_t first, int tell) {
   const auto store = open_store(path, 8_MiB);
   for (std::uint64_t i = first;; ++i) {
-    put_entry(*store, i, size_of_host_entry(i), KeptKind::kIndex);
+    put_entry(*store, i, size_of_host_entry(i), CachedKind::kIndex);
     if (::write(tell, &i, sizeof i) != sizeof i) _exit(1);
-    if (i % 2 == 0) store->forget(numbered_key(i / 2), KeptKind::kIndex);
+    if (i % 2 == 0) store->forget(numbered_key(i / 2), CachedKind::kIndex);
     if (i % 50 == 0) static_cast<void>(store->tend().has_value());
   }
 }
@@ -84,13 +84,13 @@ TEST_CASE("a store is whole after its writer was killed, again and again, and it
     ::close(told[0]);
     REQUIRE(WIFSIGNALED(status_of(child)));
 
-    REQUIRE(has_entry(*open_store(path, 8_MiB), last, size_of_host_entry(last), KeptKind::kIndex));
+    REQUIRE(has_entry(*open_store(path, 8_MiB), last, size_of_host_entry(last), CachedKind::kIndex));
     if (round % 3 == 2) {  // as if the power had failed
       for (const std::string& file : files_of(path, round % 2 == 0 ? ".mrt" : ".mrc"))
         std::filesystem::resize_file(file, std::filesystem::file_size(file) * 9 / 10 + static_cast<unsigned>(round));
     }
     const auto store = open_store(path, 8_MiB);
-    for (std::uint64_t i = 1; i <= last; ++i) has_entry(*store, i, size_of_host_entry(i), KeptKind::kIndex);
+    for (std::uint64_t i = 1; i <= last; ++i) has_entry(*store, i, size_of_host_entry(i), CachedKind::kIndex);
     next = last + 1;
   }
   REQUIRE(open_store(path, 8_MiB)->extent().entries > 100);
@@ -106,23 +106,24 @@ TEST_CASE("several processes fill one folder, and each has what all have written
     children.push_back(in_child([&, p] {
       const auto store = open_store(path);
       for (std::uint64_t i = 0; i < kEach; ++i) {
-        put_entry(*store, 1000 * p + i, size_of_host_entry(i), KeptKind::kIndex);
-        put_entry(*store, 999'000 + i % 10, size_of_host_entry(i % 10), KeptKind::kIndex);  // all of them write these
+        put_entry(*store, 1000 * p + i, size_of_host_entry(i), CachedKind::kIndex);
+        put_entry(*store, 999'000 + i % 10, size_of_host_entry(i % 10), CachedKind::kIndex);  // all of them write these
         if (i % 20 == 0 && !store->tend()) _exit(2);
       }
     }));
   }
-  for (std::uint64_t i = 0; i < kEach; ++i) put_entry(*own, 9000 + i, size_of_host_entry(i), KeptKind::kIndex);
+  for (std::uint64_t i = 0; i < kEach; ++i) put_entry(*own, 9000 + i, size_of_host_entry(i), CachedKind::kIndex);
   for (const pid_t child : children) REQUIRE(status_of(child) == 0);
   REQUIRE(own->tend());
 
   for (std::uint64_t p : {0, 1, 2, 3, 9}) {
     for (std::uint64_t i = 0; i < kEach; ++i) {
       CAPTURE(p, i);
-      REQUIRE(has_entry(*own, 1000 * p + i, size_of_host_entry(i), KeptKind::kIndex));
+      REQUIRE(has_entry(*own, 1000 * p + i, size_of_host_entry(i), CachedKind::kIndex));
     }
   }
-  for (std::uint64_t i = 0; i < 10; ++i) REQUIRE(has_entry(*own, 999'000 + i, size_of_host_entry(i), KeptKind::kIndex));
+  for (std::uint64_t i = 0; i < 10; ++i)
+    REQUIRE(has_entry(*own, 999'000 + i, size_of_host_entry(i), CachedKind::kIndex));
   REQUIRE(own->extent().entries == 5 * kEach + 10);
   REQUIRE(own->verify({}).wrong == 0);
 }
@@ -135,14 +136,14 @@ TEST_CASE("what one daemon forgets is gone for others, and what it drops is let 
   REQUIRE(other->tend());
   REQUIRE(has_entry(*other, 1, 100'000));
 
-  one->forget(numbered_key(1), KeptKind::kPacked);
+  one->forget(numbered_key(1), CachedKind::kPacked);
   REQUIRE(one->tend());
 
   REQUIRE_FALSE(has_entry(*other, 1, 100'000));
   REQUIRE(has_entry(*other, 2, 100'000));
   one->drop_all();
   REQUIRE(other->tend());
-  REQUIRE_FALSE(other->find(numbered_key(2), KeptKind::kPacked));
+  REQUIRE_FALSE(other->find(numbered_key(2), CachedKind::kPacked));
   REQUIRE(other->extent().taken == 0);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("a file system without room costs what is being written, and nothing e
   REQUIRE(std::filesystem::file_size(files_of(small.store(), ".mrc").front()) == written * 20'000);
   REQUIRE_FALSE(write_entry(*store, 1000, 50'000));
   for (std::uint64_t i = 0; i < written; ++i) REQUIRE(has_entry(*store, i, 20'000));
-  for (std::uint64_t i = 0; i < 10; ++i) store->forget(numbered_key(i), KeptKind::kPacked);
+  for (std::uint64_t i = 0; i < 10; ++i) store->forget(numbered_key(i), CachedKind::kPacked);
   put_entry(*store, 1000, 50'000);
   const auto again = open_store(small.store());
   REQUIRE(has_entry(*again, 1000, 50'000));
@@ -190,9 +191,9 @@ TEST_CASE("a file system that became read-only is read, and refuses what is new"
 
   REQUIRE(has_entry(*store, 1, 20'000));
   REQUIRE_FALSE(write_entry(*store, 2, 20'000));
-  store->forget(numbered_key(1), KeptKind::kPacked);
+  store->forget(numbered_key(1), CachedKind::kPacked);
   REQUIRE(store->tend());
-  REQUIRE_FALSE(store->find(numbered_key(1), KeptKind::kPacked));
+  REQUIRE_FALSE(store->find(numbered_key(1), CachedKind::kPacked));
 }
 
 TEST_CASE("where files have no holes, room comes back by segments", "[cache]") {
@@ -202,7 +203,7 @@ TEST_CASE("where files have no holes, room comes back by segments", "[cache]") {
   for (std::uint64_t i = 0; i < 100; ++i) put_entry(*store, i, 100'000);
   const std::uint64_t before = store->extent().taken;
   for (std::uint64_t i = 0; i < 100; ++i) {
-    if (i % 4 != 0) store->forget(numbered_key(i), KeptKind::kPacked);
+    if (i % 4 != 0) store->forget(numbered_key(i), CachedKind::kPacked);
   }
 
   for (int i = 0; i < 3; ++i) REQUIRE(store->tend());
@@ -222,7 +223,7 @@ TEST_CASE("a folder that disappears takes its entries with it, and no daemon", "
 
   REQUIRE_FALSE(tended);
   REQUIRE(tended.error().message == store_in(folder) + " was removed: it is made again when millraced starts again");
-  REQUIRE_FALSE(store->find(numbered_key(1), KeptKind::kPacked));
+  REQUIRE_FALSE(store->find(numbered_key(1), CachedKind::kPacked));
   REQUIRE_FALSE(write_entry(*store, 2, 20'000));
   REQUIRE(store->extent().taken == 0);
 }

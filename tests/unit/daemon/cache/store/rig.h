@@ -60,19 +60,19 @@ inline std::unique_ptr<DiskStore> open_store(const std::string& path, Bytes most
 }
 
 inline Result<std::uint64_t> write_entry(DiskStore& store, std::uint64_t number, std::size_t size,
-                                         KeptKind kind = KeptKind::kPacked) {
+                                         CachedKind kind = CachedKind::kPacked) {
   const std::vector<std::byte> bytes = entry_bytes(number, size);
   const DiskStore::Entry entry{numbered_key(number), kind, facts_of(number), bytes};
   return store.write({&entry, 1});
 }
 
-inline void put_entry(DiskStore& store, std::uint64_t number, std::size_t size, KeptKind kind = KeptKind::kPacked) {
+inline void put_entry(DiskStore& store, std::uint64_t number, std::size_t size, CachedKind kind = CachedKind::kPacked) {
   const auto written = write_entry(store, number, size, kind);
   if (!written) FAIL(written.error().message);
 }
 
 // Whether the entry is there and what was put; one that is there and another fails the test.
-inline bool has_entry(DiskStore& store, std::uint64_t number, std::size_t size, KeptKind kind = KeptKind::kPacked) {
+inline bool has_entry(DiskStore& store, std::uint64_t number, std::size_t size, CachedKind kind = CachedKind::kPacked) {
   const auto placed = store.find(numbered_key(number), kind);
   if (!placed) return false;
   const auto bytes = store.read(*placed);

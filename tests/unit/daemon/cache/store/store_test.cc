@@ -30,7 +30,7 @@ std::atomic<DiskStore*> forgetful{nullptr};
 ssize_t read_what_is_forgotten(int file, void* to, std::size_t size, off_t at) {
   DiskStore* const store = forgetful;
   if (store == nullptr) return ::pread(file, to, size, at);
-  for (std::uint64_t i = 0; i < 20; ++i) store->forget(numbered_key(i), KeptKind::kPacked);
+  for (std::uint64_t i = 0; i < 20; ++i) store->forget(numbered_key(i), CachedKind::kPacked);
   std::memset(to, 0, size);
   return static_cast<ssize_t>(size);
 }
@@ -41,14 +41,14 @@ TEST_CASE("entries of each kind and size come out of the store as they went in",
   const TempFolder folder;
   const auto store = open_store(store_in(folder));
   const std::size_t sizes[] = {1, 2000, 4096, 32 << 10, 130'000, 3 << 20};
-  for (std::size_t i = 0; i < 6; ++i) put_entry(*store, i, sizes[i], static_cast<KeptKind>(i % 3));
+  for (std::size_t i = 0; i < 6; ++i) put_entry(*store, i, sizes[i], static_cast<CachedKind>(i % 3));
 
   const auto again = open_store(store_in(folder));
 
   for (const auto& each : {store.get(), again.get()}) {
-    for (std::size_t i = 0; i < 6; ++i) REQUIRE(has_entry(*each, i, sizes[i], static_cast<KeptKind>(i % 3)));
-    REQUIRE_FALSE(each->find(numbered_key(0), KeptKind::kTensor));
-    REQUIRE_FALSE(each->find(numbered_key(6), KeptKind::kIndex));
+    for (std::size_t i = 0; i < 6; ++i) REQUIRE(has_entry(*each, i, sizes[i], static_cast<CachedKind>(i % 3)));
+    REQUIRE_FALSE(each->find(numbered_key(0), CachedKind::kTensor));
+    REQUIRE_FALSE(each->find(numbered_key(6), CachedKind::kIndex));
     REQUIRE(each->extent().entries == 6);
     REQUIRE(each->extent().kinds[2].bytes == 4096 + (3 << 20));
     REQUIRE(each->extent().taken == blocks_of(store_in(folder)));
@@ -60,12 +60,12 @@ TEST_CASE("readable zeroes stand behind a packed form that was read", "[cache]")
   const auto store = open_store(store_in(folder));
   put_entry(*store, 1, 1000);
 
-  const auto bytes = store->read(*store->find(numbered_key(1), KeptKind::kPacked));
+  const auto bytes = store->read(*store->find(numbered_key(1), CachedKind::kPacked));
 
   REQUIRE(bytes);
-  REQUIRE((*bytes)->padding() == KeptBlock::kPadding);
+  REQUIRE((*bytes)->padding() == CachedBlock::kPadding);
   const std::byte* const behind = (*bytes)->view().data() + 1000;
-  REQUIRE(std::all_of(behind, behind + KeptBlock::kPadding, [](std::byte byte) { return byte == std::byte{}; }));
+  REQUIRE(std::all_of(behind, behind + CachedBlock::kPadding, [](std::byte byte) { return byte == std::byte{}; }));
 }
 
 TEST_CASE("an entry that replaces another is what is there, also after a start", "[cache]") {
@@ -87,14 +87,14 @@ TEST_CASE("an entry that was forgotten stays so after a start", "[cache]") {
   {
     const auto store = open_store(store_in(folder));
     for (std::uint64_t i = 0; i < 3; ++i) put_entry(*store, i, 2000);
-    store->forget(numbered_key(1), KeptKind::kPacked);
-    REQUIRE_FALSE(store->find(numbered_key(1), KeptKind::kPacked));
+    store->forget(numbered_key(1), CachedKind::kPacked);
+    REQUIRE_FALSE(store->find(numbered_key(1), CachedKind::kPacked));
     REQUIRE(store->tend());
   }
   const auto again = open_store(store_in(folder));
 
   REQUIRE(has_entry(*again, 0, 2000));
-  REQUIRE_FALSE(again->find(numbered_key(1), KeptKind::kPacked));
+  REQUIRE_FALSE(again->find(numbered_key(1), CachedKind::kPacked));
   REQUIRE(has_entry(*again, 2, 2000));
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("the room of a large entry that was forgotten is given back at once", 
   const auto store = open_store(store_in(folder));
   for (std::uint64_t i = 0; i < 10; ++i) put_entry(*store, i, 1 << 20);
   const std::uint64_t before = blocks_of(store_in(folder));
-  for (std::uint64_t i = 0; i < 4; ++i) store->forget(numbered_key(2 * i), KeptKind::kPacked);
+  for (std::uint64_t i = 0; i < 4; ++i) store->forget(numbered_key(2 * i), CachedKind::kPacked);
 
   REQUIRE(store->tend());
 
@@ -117,10 +117,10 @@ TEST_CASE("segments that are mostly dead small entries are emptied, and what liv
   constexpr std::uint64_t kEntries = 5000;
   const TempFolder folder;
   const auto store = open_store(store_in(folder), 32_MiB);  // segments of 1 MiB
-  for (std::uint64_t i = 0; i < kEntries; ++i) put_entry(*store, i, 2000, KeptKind::kIndex);
+  for (std::uint64_t i = 0; i < kEntries; ++i) put_entry(*store, i, 2000, CachedKind::kIndex);
   const std::uint64_t before = blocks_of(store_in(folder));
   for (std::uint64_t i = 0; i < kEntries; ++i) {
-    if (i % 5 != 0) store->forget(numbered_key(i), KeptKind::kIndex);
+    if (i % 5 != 0) store->forget(numbered_key(i), CachedKind::kIndex);
   }
 
   for (int i = 0; i < 3; ++i) REQUIRE(store->tend());
@@ -130,7 +130,7 @@ TEST_CASE("segments that are mostly dead small entries are emptied, and what liv
   const auto again = open_store(store_in(folder), 32_MiB);
   for (const auto& each : {store.get(), again.get()}) {
     REQUIRE(each->extent().entries == kEntries / 5);
-    for (std::uint64_t i = 0; i < kEntries; i += 5) REQUIRE(has_entry(*each, i, 2000, KeptKind::kIndex));
+    for (std::uint64_t i = 0; i < kEntries; i += 5) REQUIRE(has_entry(*each, i, 2000, CachedKind::kIndex));
   }
 }
 
@@ -139,10 +139,10 @@ TEST_CASE("a store without entries is a folder without segments", "[cache]") {
   {
     const auto store = open_store(store_in(folder));
     put_entry(*store, 1, 2000);
-    store->forget(numbered_key(1), KeptKind::kPacked);
+    store->forget(numbered_key(1), CachedKind::kPacked);
   }
   const auto store = open_store(store_in(folder));
-  store->forget(numbered_key(1), KeptKind::kPacked);  // it was not written down
+  store->forget(numbered_key(1), CachedKind::kPacked);  // it was not written down
   REQUIRE(store->tend());
 
   REQUIRE(files_of(store_in(folder), "").empty());
@@ -162,8 +162,8 @@ TEST_CASE("the store takes no more than its bound, and the oldest entries go fir
   REQUIRE(evicted + store->extent().entries == 300);
   REQUIRE(store->extent().entries > 50);
   for (std::uint64_t i = 0; i < 300; ++i) REQUIRE(has_entry(*store, i, 50'000) == (i >= evicted));
-  REQUIRE(store->find(numbered_key(evicted), KeptKind::kPacked)->old);
-  REQUIRE_FALSE(store->find(numbered_key(299), KeptKind::kPacked)->old);
+  REQUIRE(store->find(numbered_key(evicted), CachedKind::kPacked)->old);
+  REQUIRE_FALSE(store->find(numbered_key(299), CachedKind::kPacked)->old);
 }
 
 TEST_CASE("a store that is opened with less room gives up the oldest", "[cache]") {
@@ -225,7 +225,7 @@ TEST_CASE("the store says of every entry what its bookkeeper needs, the last use
   store->for_each([&](const DiskStore::Listed& listed) {
     const std::uint64_t number = listed.facts.contents;
     REQUIRE(listed.key == numbered_key(number));
-    REQUIRE(listed.kind == KeptKind::kPacked);
+    REQUIRE(listed.kind == CachedKind::kPacked);
     REQUIRE(listed.facts == facts_of(number));
     REQUIRE(listed.length == 1000 + number);
     REQUIRE((listed.used > 1) == (number == 3));
@@ -309,17 +309,17 @@ TEST_CASE("many threads find, read and forget while one writes", "[cache]") {
   for (std::uint64_t t = 0; t < 3; ++t) {
     readers.emplace_back([&, t] {
       for (std::uint64_t i = t; !done || hits == 0; i = (i + 7) % kEntries) {
-        const auto placed = store->find(numbered_key(i), KeptKind::kIndex);
+        const auto placed = store->find(numbered_key(i), CachedKind::kIndex);
         if (!placed) continue;
         const auto bytes = store->read(*placed);
         if (bytes && !std::ranges::equal((*bytes)->view(), entry_bytes(i, 1000 + i))) std::abort();
         if (bytes) ++hits;
-        if (i % 31 == t) store->forget(numbered_key(i), KeptKind::kIndex);
+        if (i % 31 == t) store->forget(numbered_key(i), CachedKind::kIndex);
       }
     });
   }
   for (std::uint64_t i = 0; i < 4000; ++i) {
-    static_cast<void>(write_entry(*store, i % kEntries, 1000 + i % kEntries, KeptKind::kIndex).has_value());
+    static_cast<void>(write_entry(*store, i % kEntries, 1000 + i % kEntries, CachedKind::kIndex).has_value());
     if (i % 100 == 0) static_cast<void>(store->tend().has_value());
   }
   done = true;

@@ -54,10 +54,10 @@ struct Rig {
     REQUIRE_FALSE(maker.make(one, recipe, Fidelity::kExact).error);
     maker.finish([] { return true; }, [] { return false; });
   }
-  bool keeps(KeptKind kind) {
+  bool keeps(CachedKind kind) {
     const SampleTask one = task();
     const CacheKey key = key_of(one.image, cache.seed());
-    return cache.find(kind == KeptKind::kTensor ? tensor_key_of(key, wish.tensor_of) : key, kind).has_value();
+    return cache.find(kind == CachedKind::kTensor ? tensor_key_of(key, wish.tensor_of) : key, kind).has_value();
   }
 
   LibraryFile file;
@@ -67,7 +67,7 @@ struct Rig {
   ImageWorkspace workspace{JpegPath::kFastest, {}, &cache, &libraries};
   CachedMaker maker{workspace, SampleLimits{}, kernels::best_target()};
   const Recipe recipe = Recipe::evaluate(40, 32);
-  KeptWish wish{.tensor_of = 5};
+  CacheWish wish{.tensor_of = 5};
   std::vector<std::byte> out = std::vector<std::byte>(3 * 32 * 32);
 };
 
@@ -76,9 +76,9 @@ struct Rig {
 TEST_CASE("a tensor that is kept was decoded for everybody", "[isolation]") {
   Rig rig(png_file(120, 90));
 
-  for (int touch = 0; touch < 3 && !rig.keeps(KeptKind::kTensor); ++touch) rig.make();
+  for (int touch = 0; touch < 3 && !rig.keeps(CachedKind::kTensor); ++touch) rig.make();
 
-  REQUIRE(rig.keeps(KeptKind::kTensor));
+  REQUIRE(rig.keeps(CachedKind::kTensor));
   REQUIRE(rig.libraries.origins.back().audience == Audience::kEverybody);
   REQUIRE(rig.libraries.origins.back().user == 1234);
 }
@@ -89,7 +89,7 @@ TEST_CASE("a packed form that is kept was made for everybody, and what is only d
 
   rig.make();
 
-  REQUIRE(rig.keeps(KeptKind::kPacked));
+  REQUIRE(rig.keeps(CachedKind::kPacked));
   REQUIRE(rig.libraries.origins.size() == 2);
   REQUIRE(rig.libraries.origins[0].audience == Audience::kUser);
   REQUIRE(rig.libraries.origins[1].audience == Audience::kEverybody);

@@ -21,7 +21,7 @@ struct Rig {
   ImageWorkspace workspace{JpegPath::kFastest, {}, &cache};
   CachedMaker maker{workspace, SampleLimits{}, kernels::best_target()};
   const Recipe recipe = Recipe::evaluate(40, 32);
-  KeptWish wish{.tensor_of = 5};
+  CacheWish wish{.tensor_of = 5};
   std::vector<std::byte> out = std::vector<std::byte>(3 * 32 * 32);
   std::vector<std::byte> file = make_jpeg({.pixels = make_pixels(120, 90, 3, 1)});
 
@@ -68,15 +68,15 @@ TEST_CASE("the second time a tensor is kept, and copied from then on", "[backend
 }
 
 TEST_CASE("what is kept and no use is forgotten, and the image made of its bytes, or read again", "[backend]") {
-  for (const KeptKind kind : {KeptKind::kTensor, KeptKind::kPacked}) {
+  for (const CachedKind kind : {CachedKind::kTensor, CachedKind::kPacked}) {
     Rig rig;
-    if (kind == KeptKind::kPacked) rig.wish.most = CacheUse::kPacked;
+    if (kind == CachedKind::kPacked) rig.wish.most = CacheUse::kPacked;
     const std::vector<std::byte> expected = rig.made();
     const auto wrong = [&](bool with_bytes) {
       SampleTask task = rig.task(with_bytes);
       const SampleTask whole = rig.task();
       keep(rig.cache, whole.image, key_of(whole.image, rig.cache.seed()), kind,
-           KeptBlock::copy_of(std::vector<std::byte>(100), KeptBlock::kPadding));
+           CachedBlock::copy_of(std::vector<std::byte>(100), CachedBlock::kPadding));
       if (!with_bytes) task.image.kept = rig.cache.find(*task.image.identity, task.image.wish)->kept;
       return task;
     };
@@ -96,7 +96,7 @@ TEST_CASE("what is kept and no use is forgotten, and the image made of its bytes
 TEST_CASE("an image is packed after it was handed over, by its second touch or where lanes are idle", "[backend]") {
   const auto packed = [](Rig& rig) {
     const SampleTask task = rig.task();
-    return rig.cache.find(key_of(task.image, rig.cache.seed()), KeptKind::kPacked).has_value();
+    return rig.cache.find(key_of(task.image, rig.cache.seed()), CachedKind::kPacked).has_value();
   };
   const auto no = [] { return false; };
   const auto yes = [] { return true; };
@@ -137,8 +137,8 @@ TEST_CASE("what a dataset's epochs want packed is packed first, and made of that
   REQUIRE_FALSE(outcome.error);
   REQUIRE(outcome.unpacked == WhyUnpacked::kNotSaid);
   REQUIRE(rig.out == expected);
-  REQUIRE(rig.cache.find(key, KeptKind::kPacked));
-  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kIndex));  // which decoding the file makes
+  REQUIRE(rig.cache.find(key, CachedKind::kPacked));
+  REQUIRE_FALSE(rig.cache.find(key, CachedKind::kIndex));  // which decoding the file makes
   REQUIRE(rig.counters.stored(MetricId::cache_first_touches) == 1);
   REQUIRE(rig.counters.stored(MetricId::cache_hits) == 0);
   REQUIRE(rig.made() == expected);
@@ -151,12 +151,12 @@ TEST_CASE("an image that is packed at its second touch had a seek index for it",
   rig.file = make_jpeg({.pixels = make_pixels(320, 240, 3, 1)});
   const CacheKey key = key_of(rig.task().image, rig.cache.seed());
   const std::vector<std::byte> first = rig.made();
-  REQUIRE(rig.cache.find(key, KeptKind::kIndex));
-  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE(rig.cache.find(key, CachedKind::kIndex));
+  REQUIRE_FALSE(rig.cache.find(key, CachedKind::kPacked));
 
   REQUIRE(rig.made() == first);
 
-  REQUIRE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE(rig.cache.find(key, CachedKind::kPacked));
   REQUIRE(rig.counters.stored(MetricId::cache_first_touches) == 1);
   REQUIRE(rig.counters.stored(MetricId::cache_hits) == 1);
   REQUIRE(rig.counters.stored(MetricId::cache_made) == 1);
@@ -181,7 +181,7 @@ TEST_CASE("an image that cannot be packed is made of its bytes, and not tried ag
   REQUIRE(first.unpacked == WhyUnpacked::kNoForm);
   REQUIRE(second.unpacked == WhyUnpacked::kNoForm);
   REQUIRE(rig.cache.advise(task.image, key).make == Advice::kNothing);
-  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE_FALSE(rig.cache.find(key, CachedKind::kPacked));
 }
 
 TEST_CASE("an image of which nobody wants the sample while it is packed can be packed another time", "[backend]") {
@@ -197,9 +197,9 @@ TEST_CASE("an image of which nobody wants the sample while it is packed can be p
 
   REQUIRE(outcome.error);
   REQUIRE(outcome.error->code == Code::kCancelled);
-  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE_FALSE(rig.cache.find(key, CachedKind::kPacked));
   rig.made();
-  REQUIRE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE(rig.cache.find(key, CachedKind::kPacked));
 }
 
 TEST_CASE("an image that another lane is packing is made of its bytes where there is nothing else to make",
@@ -211,8 +211,8 @@ TEST_CASE("an image that another lane is packing is made of its bytes where ther
 
   rig.made();
 
-  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
-  REQUIRE(rig.cache.find(key, KeptKind::kIndex));
+  REQUIRE_FALSE(rig.cache.find(key, CachedKind::kPacked));
+  REQUIRE(rig.cache.find(key, CachedKind::kIndex));
 }
 
 TEST_CASE("a lane leaves what another one is making for the end of its job", "[backend]") {
@@ -273,7 +273,7 @@ TEST_CASE("a tensor that another lane came for is kept the first time", "[backen
   }
   REQUIRE_FALSE(rig.maker.is_being_made(task));
 
-  const auto is_kept = [&] { return rig.cache.find(key, KeptKind::kTensor).has_value(); };
+  const auto is_kept = [&] { return rig.cache.find(key, CachedKind::kTensor).has_value(); };
   const Wanting wanting(being_made, key);
   for (int i = 0; i < 1000 && !is_kept(); ++i) {
     REQUIRE(rig.cache.drop({.memory = true, .disk = false}).has_value());
@@ -285,7 +285,7 @@ TEST_CASE("a tensor that another lane came for is kept the first time", "[backen
 TEST_CASE("a tensor is kept by the lane whose turn it is, and only where it finds room", "[backend]") {
   Rig rig;
   const CacheKey key = tensor_key_of(key_of(rig.task().image, rig.cache.seed()), rig.wish.tensor_of);
-  const auto is_kept = [&] { return rig.cache.find(key, KeptKind::kTensor).has_value(); };
+  const auto is_kept = [&] { return rig.cache.find(key, CachedKind::kTensor).has_value(); };
   {
     const BeingMade::Turn somebodys = *rig.cache.being_made().begin(key);
     rig.made();

@@ -117,7 +117,7 @@ TEST_CASE("the seek index of another picture is found wrong, forgotten and made 
     EncodedImage image = make_image_file(5, 2), other = make_image_file(6, 2);
     const CacheKey key = key_of(image, rig.cache.seed());
     const auto wrong = index_of(other, key.owner());
-    rig.cache.store(key, KeptKind::kIndex, {.bytes = KeptBlock::copy_of(std::as_bytes(std::span(wrong)))});
+    rig.cache.store(key, CachedKind::kIndex, {.bytes = CachedBlock::copy_of(std::as_bytes(std::span(wrong)))});
 
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       const auto expected = tensor_of(image, epoch, fidelity, rig.without);
@@ -139,7 +139,7 @@ TEST_CASE("a file's identity is its key, where it has one", "[backend][seek]") {
   tensor_of(image, 1, Fidelity::kExact, rig.with);
   tensor_of(same_bytes, 1, Fidelity::kExact, rig.with);
 
-  REQUIRE(rig.cache.find(key_of(*image.identity, rig.cache.seed()), KeptKind::kIndex));
+  REQUIRE(rig.cache.find(key_of(*image.identity, rig.cache.seed()), CachedKind::kIndex));
   REQUIRE(rig.count(MetricId::index_hits) == 1);
   REQUIRE(rig.count(MetricId::index_misses) == 2);
 }

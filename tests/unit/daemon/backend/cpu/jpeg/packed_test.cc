@@ -43,10 +43,10 @@ Result<std::vector<std::uint8_t>> pack(const EncodedImage& image,
 
 // What stands in for the file: no bytes of it.
 EncodedImage packed_image(const EncodedImage& image, const std::vector<std::uint8_t>& packed,
-                          std::size_t padding = KeptBlock::kPadding) {
+                          std::size_t padding = CachedBlock::kPadding) {
   const ByteView bytes{reinterpret_cast<const std::byte*>(packed.data()), packed.size()};
   EncodedImage made{.bytes = {}, .info = image.info};
-  made.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of(bytes, padding)};
+  made.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of(bytes, padding)};
   return made;
 }
 

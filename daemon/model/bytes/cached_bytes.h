@@ -14,24 +14,24 @@
 namespace millrace {
 
 // In the order of what they save, and of what they take.
-enum class KeptKind : std::uint8_t {
+enum class CachedKind : std::uint8_t {
   kIndex,   // a seek index: where decoding of the file can start (kernels/jpeg/seek_index.h)
   kPacked,  // its coefficients, packed (kernels/packed): stands in for the file
   kTensor,  // finished pixels, as one recipe and geometry make them
 };
-inline constexpr std::size_t kKeptKinds = 3;
+inline constexpr std::size_t kCachedKinds = 3;
 
-class KeptBlock {
+class CachedBlock {
  public:
   // Readable zero bytes behind a packed form, for decoders that load whole vectors. Other kinds need none.
   static constexpr std::size_t kPadding = 8192;
 
-  // Contents unknown but for `padding` zero bytes behind them; to be filled by its maker and then shared as KeptBytes.
+  // Contents unknown but for `padding` zero bytes behind them; to be filled by its maker and then shared as CachedBytes.
   // Throws std::bad_alloc as `new` does, as does copy_of().
-  explicit KeptBlock(std::size_t size, std::size_t padding = 0);
-  static std::shared_ptr<const KeptBlock> copy_of(ByteView bytes, std::size_t padding = 0);
-  KeptBlock(const KeptBlock&) = delete;
-  KeptBlock& operator=(const KeptBlock&) = delete;
+  explicit CachedBlock(std::size_t size, std::size_t padding = 0);
+  static std::shared_ptr<const CachedBlock> copy_of(ByteView bytes, std::size_t padding = 0);
+  CachedBlock(const CachedBlock&) = delete;
+  CachedBlock& operator=(const CachedBlock&) = delete;
 
   ByteView view() const { return {data_.get(), size_}; }
   MutableByteView writable() { return {data_.get(), size_}; }
@@ -45,11 +45,11 @@ class KeptBlock {
 };
 
 // Shared: a lane may decode from it while the cache forgets it.
-using KeptBytes = std::shared_ptr<const KeptBlock>;
+using CachedBytes = std::shared_ptr<const CachedBlock>;
 
-struct Kept {
-  KeptKind kind = KeptKind::kIndex;
-  KeptBytes bytes;  // not null
+struct CachedForm {
+  CachedKind kind = CachedKind::kIndex;
+  CachedBytes bytes;  // not null
 };
 
 // What a lane should make of a file's bytes, and store, beside the tensor that was asked for and a seek index.
@@ -66,7 +66,7 @@ struct Advised {
 };
 
 // What may be kept of an image, and looked for, on behalf of a request.
-struct KeptWish {
+struct CacheWish {
   CacheUse most = CacheUse::kTensors;
   bool at_once = false;  // packed at the first touch, whatever else waits
   std::uint64_t tensor_of =

@@ -4,25 +4,25 @@
 #include <cstdint>
 #include <optional>
 
+#include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/model/bytes/encoded_image.h"
-#include "daemon/model/bytes/kept_bytes.h"
 #include "daemon/model/files/file_identity.h"
 
 namespace millrace {
 
 // Stands in for a file's bytes.
-struct KeptImage {
-  Kept kept;        // kPacked or kTensor
+struct CachedImage {
+  CachedForm kept;  // kPacked or kTensor
   SourceInfo info;  // with the orientation that the file says
 };
 
-class KeptLookup {
+class CacheLookup {
  public:
-  virtual ~KeptLookup() = default;
+  virtual ~CacheLookup() = default;
 
   // nullopt: nothing, read the file. REQUIRES: the file is open with the rights of the caller, and its identity is
   // stable (EncodedImage::stable). May read from a disk.
-  virtual std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) = 0;
+  virtual std::optional<CachedImage> find(const FileIdentity& identity, const CacheWish& wish) = 0;
 };
 
 }  // namespace millrace
