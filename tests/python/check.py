@@ -22,7 +22,7 @@ FOLDERS = [
     str(PACKAGE),
     str(WHEEL),
     str(TOP / "config" / "docs"),
-    str(TOP / "tests" / "system" / "wheels_test.py"),
+    str(TOP / "tests" / "system" / "packages" / "wheels_test.py"),
     *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "tests/bench/cuda")),
     str(PEERS),
     str(SKIPS),

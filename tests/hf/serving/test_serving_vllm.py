@@ -22,7 +22,7 @@ from transformers import AutoImageProcessor
 import served
 from peers import difference
 
-pytest.importorskip("vllm", reason="vLLM is not installed; see tests/hf/requirements-serving.txt", exc_type=ImportError)
+pytest.importorskip("vllm", reason="vLLM is not installed; see tests/hf/serving/requirements-serving.txt", exc_type=ImportError)
 from vllm.config import ModelConfig
 from vllm.multimodal import MULTIMODAL_REGISTRY
 from vllm.multimodal.media import image as media

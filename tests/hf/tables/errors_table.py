@@ -19,6 +19,7 @@ import numpy as np
 from millrace.hf import ImageProcessor
 from millrace.hf._families.families import FAMILIES
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from peers import difference, example, made_by, theirs
 from pictures import make_pictures, photographs
 from roster import DEFAULTS, OLDER_NAMES, processor_class

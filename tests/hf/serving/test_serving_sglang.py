@@ -16,7 +16,7 @@ from transformers.image_utils import load_image
 
 import served
 
-pytest.importorskip("sglang", reason="SGLang is not installed; see tests/hf/requirements-serving.txt", exc_type=ImportError)
+pytest.importorskip("sglang", reason="SGLang is not installed; see tests/hf/serving/requirements-serving.txt", exc_type=ImportError)
 from sglang.srt import runtime_context
 from sglang.srt.multimodal.processors.qwen_vl import QwenVLImageProcessor
 from sglang.srt.plugins.hook_registry import HookRegistry

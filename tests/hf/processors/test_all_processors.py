@@ -56,7 +56,7 @@ def test_every_class_is_supported_or_refused_with_a_reason() -> None:
 
 def test_the_page_says_what_is_so() -> None:
     page = (EXAMPLES.parents[1] / "doc" / "processors.md").read_text()
-    assert page.endswith(f"{counts()}\n\n{table()}\n"), "print it anew with tests/hf/processors_table.py"
+    assert page.endswith(f"{counts()}\n\n{table()}\n"), "print it anew with tests/hf/tables/processors_table.py"
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

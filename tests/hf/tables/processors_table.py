@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from millrace.hf._families.families import FAMILIES
 from millrace.hf._families.many_sizes import MANY_SIZES
 from millrace.hf._families.patch_rows import PATCH_ROWS
 from millrace.hf._families.refusals import REFUSED
 from millrace.hf._families.tile_families import TILES
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from roster import BOUNDS, classes
 
 NO_ANNOTATIONS = "images and `pixel_mask`, without annotations"

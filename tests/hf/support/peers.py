@@ -22,7 +22,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "client" / "python" / "examples" / "processors"
+EXAMPLES = Path(__file__).resolve().parents[3] / "client" / "python" / "examples" / "processors"
 
 _CLASSES: dict[str, Any] = {
     "CLIP": CLIPImageProcessorPil,
