@@ -39,7 +39,8 @@ constexpr Group kGroups[] = {
     {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
-    {"fair.error fair.victim.priority fair.victim.sessions fair.victim.giants fair.victim.sparse fair.victim.padded "
+    {"fair.error fair.victim.priority fair.victim.urgent fair.victim.sessions fair.victim.giants fair.victim.sparse "
+     "fair.victim.padded "
      "fair.victim.missing "
      "fair.victim.links fair.victim.tiny fair.victim.refused fair.victim.cancels fair.victim.stream "
      "fair.victim.statistics "

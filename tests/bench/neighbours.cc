@@ -139,6 +139,7 @@ std::vector<Attack> attacks(const std::string& folder, const std::vector<std::st
   const std::string tiny = folder + "/tiny.png";
   write_file(tiny, make_png({.pixels = make_pixels(32, 32, 3, 1)}));
   return {{"priority", {"work", with({"priority=high", "slots=4", "batch=32"}, photographs)}},
+          {"urgent", {"work", with({"priority=high", "sessions=4", "slots=16", "batch=1"}, photographs)}},
           {"sessions", {"work", with({"sessions=16", "slots=4", "batch=32"}, photographs)}},
           {"giants", {"work", with({"side=5000", "lanczos=1", "batch=2", "sessions=4", "slots=1"}, photographs)}},
           {"sparse", {"work", with({"batch=16"}, sparse)}},
