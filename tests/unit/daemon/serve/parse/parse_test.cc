@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "proto/rpc/recipe_message.h"
-#include "tests/unit/daemon/serve/parse_fixture.h"
+#include "tests/unit/daemon/serve/parse/parse_fixture.h"
 
 using namespace millrace;
 

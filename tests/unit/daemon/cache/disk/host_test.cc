@@ -12,7 +12,7 @@
 
 #include "tests/support/rounds.h"
 #include "tests/support/skip.h"
-#include "tests/unit/daemon/cache/store/rig.h"
+#include "tests/unit/daemon/cache/disk/rig.h"
 
 namespace millrace {
 namespace {

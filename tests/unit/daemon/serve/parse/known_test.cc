@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "proto/rpc/position_token.h"
-#include "tests/unit/daemon/serve/parse_fixture.h"
+#include "tests/unit/daemon/serve/parse/parse_fixture.h"
 
 using namespace millrace;
 

@@ -14,7 +14,7 @@
 
 #include "tests/support/host/descriptor_limit.h"
 #include "tests/support/skip.h"
-#include "tests/unit/daemon/cache/store/rig.h"
+#include "tests/unit/daemon/cache/disk/rig.h"
 
 namespace millrace {
 namespace {

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "tests/unit/daemon/serve/parse_fixture.h"
+#include "tests/unit/daemon/serve/parse/parse_fixture.h"
 
 using namespace millrace;
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/support/skip.h"
-#include "tests/unit/daemon/cache/store/rig.h"
+#include "tests/unit/daemon/cache/disk/rig.h"
 
 namespace millrace {
 namespace {

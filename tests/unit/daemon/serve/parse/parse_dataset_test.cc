@@ -6,7 +6,7 @@
 
 #include "daemon/formats/format_table.h"
 #include "proto/rpc/position_token.h"
-#include "tests/unit/daemon/serve/parse_fixture.h"
+#include "tests/unit/daemon/serve/parse/parse_fixture.h"
 
 using namespace millrace;
 
