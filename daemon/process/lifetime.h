@@ -43,7 +43,7 @@ class Lifetime {
   Lifetime(boost::asio::io_context& control, const Settings& settings) : control_(control), settings_(settings) {}
 
   // Runs the event loop until it has been told to stop and has drained. From then on the process ends by itself within
-  // ten seconds, with 0, whatever its threads wait for.
+  // ten seconds, with 0, whatever its threads wait for, but for a FUSE server that has taken a request.
   void run(const Parts& parts);
 
   // As a signal does, and a second one at once: nothing is waited for. REQUIRES: run().

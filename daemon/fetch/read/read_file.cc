@@ -32,15 +32,16 @@ Result<std::size_t> fill_from(int fd, std::uint64_t offset, MutableByteView room
   return filled;
 }
 
-Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, EncodedPool* pool) {
+Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, EncodedPool* pool, const MayGrow& may_grow) {
   // One byte more than expected, so that the end is seen without asking for more memory.
   EncodedBytes bytes(expected + 1, pool);
   MILLRACE_TRY(std::size_t size, fill_from(fd, 0, bytes.writable(), expected));
   while (true) {
     if (size > limit.count) return too_large(Bytes{size}, limit);
     if (size < bytes.size()) break;
-    EncodedBytes larger(static_cast<std::size_t>(std::min<std::uint64_t>(std::uint64_t{size} * 2, limit.count) + 1),
-                        pool);
+    const std::uint64_t room = std::min<std::uint64_t>(std::uint64_t{size} * 2, limit.count);
+    if (may_grow) MILLRACE_TRY_VOID(may_grow(Bytes{room}));
+    EncodedBytes larger(static_cast<std::size_t>(room) + 1, pool);
     std::memcpy(larger.writable().data(), bytes.view().data(), size);
     bytes = std::move(larger);
     MILLRACE_TRY(const std::size_t got, fill_from(fd, size, bytes.writable().subspan(size)));
@@ -80,10 +81,10 @@ Result<EncodedBytes> read_range(int fd, const Dataset::Range& range, Bytes limit
   }
 }
 
-Result<EncodedBytes> read_file(const OpenFile& file, Bytes limit, EncodedPool* pool) {
+Result<EncodedBytes> read_file(const OpenFile& file, Bytes limit, EncodedPool* pool, const MayGrow& may_grow) {
   if (file.size > limit) return too_large(file.size, limit);
   try {
-    return read_all(file.fd.get(), file.size.count, limit, pool);
+    return read_all(file.fd.get(), file.size.count, limit, pool, may_grow);
   } catch (const std::bad_alloc&) {
     return no_memory("a file", file.size);
   }

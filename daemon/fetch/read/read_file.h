@@ -1,6 +1,8 @@
 // A file, or a part of one, in memory. Thread-safe.
 #pragma once
 
+#include <functional>
+
 #include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/files/dataset.h"
 #include "daemon/model/files/file_identity.h"
@@ -17,10 +19,15 @@ struct OpenFile {
   FileIdentity identity{};  // the same
 };
 
+// Asked before a file that turns out larger than its size said takes that many bytes in all. Unset: it may.
+using MayGrow = std::function<Result<void>(Bytes)>;
+
 // All of it, however it grows or shrinks meanwhile. kInvalid: more than `limit`, found out before memory is taken where
 // the file's own size says so; kUnavailable, kExhausted: no memory, see no_memory(); kInternal: the disk failed. Costs
 // one allocation of the file's size, from `pool` if there is one, and where that is its size still, one read(2).
-Result<EncodedBytes> read_file(const OpenFile& file, Bytes limit, EncodedPool* pool = nullptr);
+// `may_grow`'s errors, too.
+Result<EncodedBytes> read_file(const OpenFile& file, Bytes limit, EncodedPool* pool = nullptr,
+                               const MayGrow& may_grow = {});
 
 // `range` of the file, and nothing else of it. kInvalid: the file does not have it, or it is more than `limit`, both found
 // out before memory is taken; otherwise read_file()'s errors.

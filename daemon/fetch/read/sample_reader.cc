@@ -38,18 +38,22 @@ std::optional<std::string> file_of(const SampleSource& source) {
 // A file's part of what may be read at once, for as long as it is read.
 class BeingRead {
  public:
-  BeingRead(std::atomic<std::uint64_t>& all, Bytes size, Bytes most) : all_(all), size_(size.count) {
-    fits_ = all_.fetch_add(size_, std::memory_order_relaxed) + size_ <= most.count;
-  }
+  BeingRead(std::atomic<std::uint64_t>& all, Bytes most) : all_(all), most_(most) {}
   BeingRead(const BeingRead&) = delete;
   BeingRead& operator=(const BeingRead&) = delete;
   ~BeingRead() { all_.fetch_sub(size_, std::memory_order_relaxed); }
-  bool fits() const { return fits_; }
+  // So many bytes of it. kUnavailable: others have the room.
+  Result<void> grow(Bytes size) {
+    const std::uint64_t more = size.count - std::min(size.count, size_);
+    size_ += more;
+    if (all_.fetch_add(more, std::memory_order_relaxed) + more <= most_.count) return {};
+    return Error{Code::kUnavailable, "files that have been read for long hold the memory for reading others"};
+  }
 
  private:
   std::atomic<std::uint64_t>& all_;
-  const std::uint64_t size_;
-  bool fits_ = false;
+  const Bytes most_;
+  std::uint64_t size_ = 0;
 };
 
 }  // namespace
@@ -101,12 +105,11 @@ struct SampleReader::ReadSource {
 
   Result<EncodedBytes> contents(const OpenFile& file, const std::optional<Dataset::Range>& range) const {
     const Bytes size = std::min(range ? range->length : file.size, limits.encoded);
-    const BeingRead part(being_read, size, limits.encoded * options.files_at_once);
-    if (!part.fits())
-      return Error{Code::kUnavailable, "files that have been read for long hold the memory for reading others"};
+    BeingRead part(being_read, limits.encoded * options.files_at_once);
+    MILLRACE_TRY_VOID(part.grow(size));
     MILLRACE_TRY_VOID(check_large(file, range));
     if (range) return read_range(file.fd.get(), *range, limits.encoded, options.pool);
-    return read_file(file, limits.encoded, options.pool);
+    return read_file(file, limits.encoded, options.pool, [&](Bytes more) { return part.grow(more); });
   }
 
   // A large file that is no picture is not read as a whole to find that out.

@@ -136,6 +136,21 @@ TEST_CASE("a large file that is no picture is told by its beginning, in the word
   REQUIRE(of_large == 0_MiB);
 }
 
+TEST_CASE("a file that is larger than its size says takes its part of what may be read at once", "[fetch]") {
+  WantFixture fixture;
+  const auto roots = *Roots::open({.folders = {"/proc/self"}});  // where files have a size of 0
+  const auto read = [&](std::uint32_t files_at_once) {
+    const SampleReader reader(*roots,
+                              {.limits = SampleLimits{}, .stable_after = kStableAfter, .files_at_once = files_at_once});
+    Bytes bytes{0};
+    return reader.read(PathSource{"/proc/self/maps"}, *fixture.caller, nullptr,
+                       ReadWish{.keep = CacheWish{.most = CacheUse::kOff}}, bytes);
+  };
+
+  REQUIRE_THAT(read(1).error().message, Catch::Contains("not an image that this daemon knows"));
+  REQUIRE(read(0).error().code == Code::kUnavailable);
+}
+
 TEST_CASE("memory for an ordinary file is the daemon's matter, for a giant the file's", "[fetch]") {
   REQUIRE(no_memory("a file", 1_MiB).code == Code::kUnavailable);
   REQUIRE(no_memory("a file", 200_MiB).code == Code::kExhausted);
