@@ -36,7 +36,7 @@ constexpr const char* kCacheFooter =
     "crops. "
     "It notices when a file changed. Figures are the daemon's, of all sessions together. `millrace convert` keeps "
     "packed "
-    "coefficients as files instead.\n\n"
+    "coefficients as files instead. A file is warmed for good once it has not changed for two seconds.\n\n"
     "Examples:\n"
     "  millrace cache warm /data/train        read and pack it once, so that the first epoch is a fast one\n"
     "  millrace cache warm /data/train --json | jq .not_packed      how many have no packed form, by the reason\n"

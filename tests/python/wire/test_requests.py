@@ -144,3 +144,12 @@ def test_threads_that_submit_large_images_get_their_own(client: millrace.Client)
             thread.join()
 
     assert not wrong
+
+
+@pytest.mark.parametrize("one", ["/a.jpg", b"bytes", Sample("/a.jpg")])
+def test_one_sample_in_the_place_of_a_list_is_refused(client: millrace.Client, one: str | bytes | Sample) -> None:
+    with (
+        client.session(millrace.Recipe.evaluate(32, 32), batch=2, slots=1) as session,
+        pytest.raises(millrace.errors.InvalidRequest, match="put it into a list"),
+    ):
+        session.submit(one)  # type: ignore[arg-type]

@@ -268,7 +268,7 @@ def _fill_source(out: Any, source: Source) -> memoryview | None:
         out.path = path_bytes(source.path if isinstance(source, Path) else source)
     else:
         raise InvalidRequest(
-            f"submit: a sample is a path, bytes, room in a ring, DatasetSample or Sample; this one is a {type(source).__name__}"
+            f"submit: a sample is a path, bytes, room in a ring, DatasetSample or Sample; this one is of type {type(source).__name__}"
         )
     return None
 
@@ -282,6 +282,8 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> tuple[list[Rin
     Raises:
         InvalidRequest: a sample is of no known kind, or a number is out of range.
     """
+    if isinstance(samples, (Path, str, bytes, bytearray, memoryview, os.PathLike, RingRoom, DatasetSample, Sample)):
+        raise InvalidRequest(f"submit: samples is a list of samples, not one {type(samples).__name__}: put it into a list")
     rooms, images = [], {}
     try:
         for index, sample in enumerate(samples):
