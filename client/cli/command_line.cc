@@ -50,6 +50,12 @@ std::optional<std::string> unwanted(const CLI::App& app, const std::vector<std::
 std::string explain(const CLI::App& app, const std::vector<std::string>& line, const CLI::ParseError& error) {
   const CLI::App& command = *innermost(&app);
   const std::optional<std::string> word = unwanted(app, line);
+  const bool lacks_word = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  if (!word && lacks_word && !commands_of(command).empty()) {
+    std::string known;
+    for (const std::string& name : commands_of(command)) known += (known.empty() ? "" : ", ") + name;
+    return "`" + command.get_name() + "` takes one of the commands " + known;
+  }
   if (!word) return error.what();
   const std::vector<std::string> options = options_of(command);
   if (std::find(options.begin(), options.end(), *word) != options.end())

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -45,7 +46,12 @@ Result<std::optional<std::string>> read_small(const std::string& what, const std
 
 Result<RunPosition> read_position(const std::string& path) {
   MILLRACE_TRY(const std::optional<std::string> read, read_small("--position " + path, path));
-  if (!read) return RunPosition{};
+  if (!read) {
+    const std::string folder = std::filesystem::path(path).parent_path();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+      return errno_error("--position " + path + " cannot be written there", errno);
+    return RunPosition{};
+  }
   const std::string& text = *read;
   const auto line = text.find('\n');
   RunPosition position;

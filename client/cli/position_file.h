@@ -14,8 +14,8 @@ struct RunPosition {
   std::string token;  // empty: from the epoch's start
 };
 
-// Without such a file: the beginning. Refuses what is no regular file, or too large to be one of ours, without reading
-// it.
+// Without such a file: the beginning, or an error where none can be written. Refuses what is no regular file, or too
+// large to be one of ours, without reading it.
 Result<RunPosition> read_position(const std::string& path);
 Result<void> write_position(const std::string& path, const RunPosition& position);
 

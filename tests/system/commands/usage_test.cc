@@ -135,6 +135,7 @@ TEST_CASE("what says nothing, lacks something or contradicts itself is refused b
 }
 
 TEST_CASE("what is misspelled is named, with what is most like it", "[system]") {
+  require_refused({"millrace", "admin"}, "`admin` takes one of the commands ");
   require_refused({"millrace", "runn"}, "unknown command runn; did you mean run?");
   require_refused({"millrace", "idnex", "build"}, "unknown command idnex; did you mean index?");
   require_refused({"millrace", "index", "biuld", "/tmp"}, "unknown command biuld; did you mean build?");

@@ -363,6 +363,7 @@ TEST_CASE("what a position cannot lie in is refused at once", "[cli]") {
   REQUIRE_THAT(refusal(folder.path + "/fifo"), Catch::Contains("/fifo is no regular file"));
   REQUIRE_THAT(refusal("/dev/zero"), Catch::Contains("/dev/zero is no regular file"));
   REQUIRE_THAT(refusal(folder.path + "/large"), Catch::Contains("too large"));
+  REQUIRE_THAT(refusal(folder.path + "/no/where"), Catch::Contains("/no/where cannot be written there"));
 }
 
 TEST_CASE("help shows what an option takes, its bounds and its default, without CLI11's words", "[cli]") {
