@@ -51,7 +51,7 @@ def test_inline_bytes_over_a_mebibyte_are_refused_with_the_way_out(session: mill
 
 
 def test_something_that_is_no_sample_is_named(session: millrace.Session) -> None:
-    with pytest.raises(millrace.InvalidRequest, match="is a float"):
+    with pytest.raises(millrace.InvalidRequest, match="of type float"):
         session.submit([3.5])  # type: ignore[list-item]
 
 
