@@ -18,6 +18,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
@@ -29,18 +33,23 @@
 #include "daemon/model/files/dataset_use.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
+#include "daemon/pipeline/batch/order_charges.h"
+#include "daemon/pipeline/batch/slow_images.h"
+#include "daemon/pipeline/epoch/epoch_planner.h"
+#include "daemon/pipeline/finalizing.h"
+#include "daemon/pipeline/making.h"
 #include "daemon/pipeline/named_backend.h"
+#include "daemon/pipeline/reading.h"
 #include "daemon/pipeline/session_parts.h"
 #include "daemon/pipeline/turns/control_time.h"
+#include "daemon/pipeline/turns/user_shares.h"
+#include "daemon/pipeline/waiting.h"
 #include "proto/base/result.h"
 
 namespace millrace {
 
-class Fetcher;
-
-class Pipeline {
+class Pipeline final : private Waiting::Next, private Reading::Next, private Making::Next, private Finalizing::Next {
  public:
-  using NamedBackend = millrace::NamedBackend;
   struct Options {
     Limits limits;
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
@@ -57,7 +66,6 @@ class Pipeline {
   // pictures wait. Everything outlives it; ledger and counters every batch, too.
   Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, const Ledger& ledger,
            Counters& counters, Options options);
-  ~Pipeline();
 
   void open_session(SessionId session, SessionParts parts);
 
@@ -89,16 +97,16 @@ class Pipeline {
   void close_session(SessionId session);
 
   // In which everybody says for whom he works on the control thread; outlives every session.
-  ControlTime& control_time();
+  ControlTime& control_time() { return time_; }
 
   // The users' weights from here on, for sessions that are open and those that come.
-  void set_weights(FairWeights weights);
+  void set_weights(FairWeights weights) { shares_.set_weights(std::move(weights)); }
 
   // No new batches from here on, and those that wait fail: with `why`. `idle` is called once none is under way (at once if
   // so), unless resume() comes first.
   void drain(Error why, std::function<void()> idle);
-  void resume();                  // after drain(): batches are taken again. Idempotent
-  std::size_t under_way() const;  // batches that are admitted and have not ended
+  void resume();  // after drain(): batches are taken again. Idempotent
+  std::size_t under_way() const { return finalizing_.under_way(); }  // batches that are admitted and have not ended
 
   // Other limits for what is submitted from here on, and for reading and making what was submitted before.
   struct Live {
@@ -115,14 +123,53 @@ class Pipeline {
   };
   Stillness stillness() const;
 
-  std::vector<BackendInfo> backends() const;
+  std::vector<BackendInfo> backends() const { return making_.infos(); }
   // In which sessions may have tensors, beside the host's. They are there as long as the pipeline.
-  std::vector<TensorMemory*> memories() const;
-  bool backend_lost(std::size_t index) const;
+  std::vector<TensorMemory*> memories() const { return making_.memories(); }
+  bool backend_lost(std::size_t index) const { return making_.lost(index); }
 
  private:
-  class Stages;
-  std::unique_ptr<Stages> stages_;
+  struct SessionRun {
+    std::shared_ptr<OpenSession> session;  // shared with its batches
+    Waiting waiting;
+    std::vector<BatchPtr> active;  // with a slot
+  };
+
+  // The stages' ways on.
+  void read(const BatchPtr& batch, std::vector<SampleTask> tasks) override { making_.add(batch, std::move(tasks)); }
+  void came_back(const BatchPtr& batch) override { finalizing_.finalize(batch); }
+  void must_be_read(const BatchPtr& batch) override { reading_.begin(batch); }
+  void bytes_let_go() override { reading_.feed(); }
+  void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) override {
+    finalizing_.fail(batch, std::move(why), would_fit);
+  }
+  void dropped(const BatchPtr& batch) override { making_.drop(batch); }
+  void ended(const BatchPtr& batch) override;
+
+  SessionRun* find(SessionId id);
+  void begin_waiting(SessionId id);
+  void epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned);
+  void retire_epochs(SessionId id);
+  void check_idle();
+
+  Counters& counters_;
+  Options options_;
+  std::chrono::milliseconds longest_image_limit_{
+      options_.limits.sample.time};       // a job may have begun under an older one
+  const std::vector<std::string> names_;  // of the backends
+  UserShares shares_;
+  ControlTime time_;
+  SlowImages slow_;
+  EpochPlanner planner_;
+  Finalizing finalizing_;  // outlives those that hold batches
+  Making making_;
+  Reading reading_;
+  Batch::Surroundings batches_;
+  OrderCharges orders_;
+  const Waiting::Surroundings around_sessions_;
+  std::unordered_map<SessionId, SessionRun> sessions_;
+  std::optional<Error> draining_;  // set: why nothing new is taken
+  std::function<void()> idle_;
 };
 
 }  // namespace millrace

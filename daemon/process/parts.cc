@@ -45,9 +45,9 @@ std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& count
   return cache;
 }
 
-Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
+Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
                                                           ImageCache* cache, Counters& counters) {
-  std::vector<Pipeline::NamedBackend> backends;
+  std::vector<NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
     if (!row.wanted(settings)) continue;
     MILLRACE_TRY(auto devices, row.create(settings, {.limits = limits, .cache = cache, .counters = &counters}));

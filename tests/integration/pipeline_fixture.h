@@ -185,7 +185,7 @@ class PipelineFixture {
     auto counting = std::make_unique<CountingFetcher>(std::move(fetcher_));
     counting_ = counting.get();
     fetcher_ = std::move(counting);
-    std::vector<Pipeline::NamedBackend> backends;
+    std::vector<NamedBackend> backends;
     if (setup_.backend) backends.push_back({"test", std::move(setup_.backend), false});
     for (const BackendUnderTest& row : backends_under_test()) {
       if (!backends.empty() && backends[0].name == "test") break;
@@ -199,7 +199,7 @@ class PipelineFixture {
     if (setup_.device != nullptr)
       backends.insert(
           setup_.device_first ? backends.begin() : backends.end(),
-          Pipeline::NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
+          NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
                                            Pipeline::Options{.limits = setup_.limits,
                                                              .host_patience = setup_.host_patience,

@@ -69,7 +69,7 @@ TEST_CASE("backends are shut down side by side, so that devices that hang do not
   Counters counters;
   const Ledger ledger(budgets_of(SessionLimits{}, {}));
   const std::unique_ptr<Fetcher> fetcher = *Fetcher::create({.threads = 1}, counters);
-  std::vector<Pipeline::NamedBackend> backends;
+  std::vector<NamedBackend> backends;
   for (std::size_t i = 0; i < kDevices; ++i)
     backends.push_back({"meeting:" + std::to_string(i), std::make_unique<MeetingBackend>(meeting, met)});
 

@@ -113,7 +113,7 @@ void StandInFetcher::let_go() {
 Front::Front(FrontSetup setup)
     : socket_(folder_.path() + "/millrace.sock"),
       ledger_(budgets_of(setup.limits.session, {.segments = setup.segments})) {
-  std::vector<Pipeline::NamedBackend> backends;
+  std::vector<NamedBackend> backends;
   backends.push_back({"cpu", std::make_unique<StandInBackend>(), false});
   maker_ = std::make_unique<SegmentMaker>(control_, promised_);
   copier_ = std::make_unique<Copier>(control_);
