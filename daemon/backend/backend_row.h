@@ -19,7 +19,7 @@ namespace millrace {
 
 // What the daemon has for every backend.
 struct BackendServices {
-  InForce<SampleLimits> limits;
+  InForce<Limits> limits;
   ImageCache* cache = nullptr;   // of seek indexes; outlives the backend. nullptr: none
   Counters* counters = nullptr;  // outlive the backend. nullptr: nothing is counted
 };

@@ -90,7 +90,7 @@ class Fetcher : public FolderLister, public RingMaker {
     bool opens_for_root = false;     // it does, for clients that are root
     std::uint32_t threads = 2;
     std::uint32_t queue = 256;  // tasks
-    InForce<SampleLimits> limits;
+    InForce<Limits> limits;
     EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
     CacheLookup* kept = nullptr;  // asked before a file is read; outlives the fetcher. Null: nothing is kept
     std::chrono::seconds stable_after = kStableAfter;

@@ -32,14 +32,11 @@ Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vect
       making_(control, std::move(backends), ledger, shares_, time_, slow_, counters_, *this),
       reading_(control, fetcher, ledger, shares_, time_, slow_, counters_,
                {.host_patience = options_.host_patience,
-                .max_side = options_.limits.sample.side,
+                .limits = options_.limits,
                 .cache_seed = options_.cache_seed,
                 .slow_tasks = options_.slow_reads},
                *this),
-      batches_{.owner = finalizing_,
-               .counters = counters_,
-               .backends = names_.size(),
-               .max_side = options_.limits.sample.side},
+      batches_{.owner = finalizing_, .counters = counters_, .backends = names_.size(), .limits = options_.limits},
       orders_(kOrderBytes * (options_.uses ? 1 + kPositionsKept : 1)),
       around_sessions_{control, options_.limits, making_.placer(), batches_, *this, orders_, options_.uses} {}
 
@@ -129,12 +126,12 @@ Result<void> Pipeline::submit(SessionId id, BatchRequest request, Charge room) {
 }
 
 Bytes Pipeline::slot_bytes_for(std::shared_ptr<const Recipe> recipe, std::uint32_t samples) const {
-  const auto layout = TensorLayout::create(std::move(recipe), options_.limits.sample.side);
+  const auto layout = TensorLayout::create(std::move(recipe), options_.limits.now().sample.side);
   return layout ? least_slot_bytes(**layout, samples) : Bytes{};
 }
 
 Result<void> Pipeline::check(std::shared_ptr<const Recipe> recipe) const {
-  const auto layout = TensorLayout::create(std::move(recipe), options_.limits.sample.side);
+  const auto layout = TensorLayout::create(std::move(recipe), options_.limits.now().sample.side);
   if (!layout) return layout.error();
   return {};
 }
@@ -236,12 +233,9 @@ void Pipeline::resume() {
   idle_ = nullptr;
 }
 
-void Pipeline::apply(const Live& live) {
-  options_.limits = live.limits;
-  batches_.max_side = live.limits.sample.side;
-  reading_.limit_sides(live.limits.sample.side);
-  slow_.tell_over(live.slow);
-  longest_image_limit_ = std::max(longest_image_limit_, live.limits.sample.time);
+void Pipeline::settings_changed(std::chrono::milliseconds slow) {
+  slow_.tell_over(slow);
+  longest_image_limit_ = std::max(longest_image_limit_, options_.limits.now().sample.time);
 }
 
 Pipeline::Stillness Pipeline::stillness() const {

@@ -31,6 +31,7 @@
 #include "daemon/model/epoch.h"
 #include "daemon/model/fair_weights.h"
 #include "daemon/model/files/dataset_use.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/batch/order_charges.h"
@@ -51,7 +52,7 @@ namespace millrace {
 class Pipeline final : private Waiting::Next, private Reading::Next, private Making::Next, private Finalizing::Next {
  public:
   struct Options {
-    Limits limits;
+    InForce<Limits> limits;  // for what is submitted from then on, and for reading and making what was before
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
     std::chrono::milliseconds host_patience{10'000};
     std::chrono::milliseconds slow{0};  // an image that takes longer to read or to make is told of; 0: none
@@ -108,12 +109,8 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   void resume();  // after drain(): batches are taken again. Idempotent
   std::size_t under_way() const { return finalizing_.under_way(); }  // batches that are admitted and have not ended
 
-  // Other limits for what is submitted from here on, and for reading and making what was submitted before.
-  struct Live {
-    Limits limits;
-    std::chrono::milliseconds slow{0};  // see Options
-  };
-  void apply(const Live& live);
+  // Others are in force: the limits, and what Options::slow says.
+  void settings_changed(std::chrono::milliseconds slow);
 
   // Whether the work goes on. `reading`: for how long no fetch task has come back, which is up to the file systems of the
   // roots. `making`: for how long no job has come back that should have, by limits.time_milliseconds, which can only be
@@ -155,8 +152,8 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   Counters& counters_;
   Options options_;
   std::chrono::milliseconds longest_image_limit_{
-      options_.limits.sample.time};       // a job may have begun under an older one
-  const std::vector<std::string> names_;  // of the backends
+      options_.limits.now().sample.time};  // a job may have begun under an older one
+  const std::vector<std::string> names_;   // of the backends
   UserShares shares_;
   ControlTime time_;
   SlowImages slow_;

@@ -321,7 +321,7 @@ CacheWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) cons
   CacheWish wish{.most = session.cache, .at_once = session.cache_at_once};
   if (session.cache == CacheUse::kTensors)
     wish.tensor_of = tensor_digest(*batch.request().recipe, sample.overrides, batch.request().fidelity,
-                                   options_.max_side, options_.cache_seed);
+                                   options_.limits.now().sample.side, options_.cache_seed);
   return wish;
 }
 

@@ -26,6 +26,8 @@
 #include <vector>
 
 #include "daemon/fetch/fetcher.h"
+#include "daemon/model/in_force.h"
+#include "daemon/model/limits.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/pipeline/batch/batch.h"
 #include "daemon/pipeline/batch/slow_images.h"
@@ -51,9 +53,9 @@ class Reading {
   };
   struct Options {
     std::chrono::milliseconds host_patience;  // see Pipeline::Options
-    std::uint32_t max_side = 0;               // of an image
-    std::uint64_t cache_seed = 0;             // see Pipeline::Options
-    std::uint32_t slow_tasks = kNoBound;      // the same
+    InForce<Limits> limits;
+    std::uint64_t cache_seed = 0;         // see Pipeline::Options
+    std::uint32_t slow_tasks = kNoBound;  // the same
   };
 
   // `ledger`: of the sessions' accounts, to which encoded bytes are charged. Everything outlives it.
@@ -63,7 +65,6 @@ class Reading {
   void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
   // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
   void feed();
-  void limit_sides(std::uint32_t most) { options_.max_side = most; }  // of images, from here on
 
   // For how long no task has come back from the fetch threads; 0: they have none.
   std::chrono::milliseconds still_for() const { return tasks_.still_for(); }

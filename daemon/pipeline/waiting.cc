@@ -54,7 +54,7 @@ Result<void> Waiting::submit(BatchRequest request, Charge room) {
 Result<BatchPtr> Waiting::new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch) {
   if (request.samples.empty()) return Error{Code::kInvalid, "samples: a batch needs at least one"};
   MILLRACE_TRY(std::unique_ptr<const TensorLayout> layout,
-               TensorLayout::create(request.recipe, around_.limits.sample.side));
+               TensorLayout::create(request.recipe, around_.limits.now().sample.side));
   MILLRACE_TRY_VOID(check_slot(*layout, static_cast<std::uint32_t>(request.samples.size()), *session_->parts.arena));
   return std::make_shared<Batch>(session_, std::move(request), std::move(layout), std::move(epoch), around_.batches);
 }
@@ -132,7 +132,7 @@ Result<void> Waiting::check(const EpochRequest& request) const {
 // What its batches have to be like, by the limits of now.
 Result<void> Waiting::check_size(const EpochRequest& request) const {
   MILLRACE_TRY(const std::unique_ptr<const TensorLayout> layout,
-               TensorLayout::create(request.recipe, around_.limits.sample.side));
+               TensorLayout::create(request.recipe, around_.limits.now().sample.side));
   return check_slot(*layout, request.order.batch_size, *session_->parts.arena);
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "daemon/model/epoch.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/pipeline/batch/batch.h"
 #include "daemon/pipeline/batch/order_charges.h"
@@ -38,7 +39,7 @@ class Waiting {
   // All of it outlives every session.
   struct Surroundings {
     boost::asio::io_context& control;
-    const Limits& limits;
+    InForce<Limits> limits;
     const Placer& placer;
     const Batch::Surroundings& batches;
     Next& next;

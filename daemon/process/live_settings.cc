@@ -43,13 +43,11 @@ void put_in_force(PreparedSettings prepared, const LiveParts& parts) {
   start_log(settings.log_level);
   parts.ledger.set_bounds(budgets_of(settings));
   parts.encoded.limit_to(settings.encoded_in_flight);
-  parts.limits.all.put(settings.limits);
-  parts.limits.sample.put(settings.limits.sample);
-  parts.limits.highest_descriptor.put(prepared.highest_descriptor);
+  parts.limits.put(settings.limits);
+  parts.highest_descriptor.put(prepared.highest_descriptor);
   parts.fetcher.use_roots(std::move(prepared.roots));
-  parts.pipeline.apply({.limits = settings.limits, .slow = settings.slow});
+  parts.pipeline.settings_changed(settings.slow);
   parts.pipeline.set_weights(std::move(prepared.weights));
-  parts.sessions.apply(settings.limits);
   parts.grpc.apply({.roots = settings.roots, .admins = std::move(prepared.admins)});
 }
 

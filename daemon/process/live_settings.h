@@ -20,19 +20,11 @@
 
 namespace millrace {
 
-// What several parts look at while they work; they share it with their maker. Thread-safe.
-struct SharedLimits {
-  explicit SharedLimits(const Limits& limits) : all(limits), sample(limits.sample) {}
-
-  InForce<Limits> all;
-  InForce<SampleLimits> sample;
-  InForce<int> highest_descriptor{0};
-};
-
 struct LiveParts {
   Ledger& ledger;
   EncodedPool& encoded;
-  SharedLimits& limits;
+  InForce<Limits>& limits;
+  InForce<int>& highest_descriptor;
   Fetcher& fetcher;
   Pipeline& pipeline;
   SessionTable& sessions;

@@ -51,8 +51,13 @@ void log_changes(const std::string& who, const std::string& file, const SettingC
 }  // namespace
 
 Operation::Operation(boost::asio::io_context& control, CommandLine line, const UnmappedIds& unmapped,
-                     Settings& in_force, Lifetime& lifetime)
-    : control_(control), line_(std::move(line)), unmapped_(unmapped), in_force_(in_force), lifetime_(lifetime) {}
+                     Settings& in_force, Lifetime& lifetime, const LiveParts& parts)
+    : control_(control),
+      line_(std::move(line)),
+      unmapped_(unmapped),
+      in_force_(in_force),
+      lifetime_(lifetime),
+      parts_(parts) {}
 
 Operation::~Operation() {
   if (reader_.joinable()) reader_.join();
@@ -114,7 +119,7 @@ Operation::WasRead Operation::read_file(Then then, const Settings& in_force) con
   WasRead was{.settings = settings_of(line_, unmapped_), .prepared = std::optional<PreparedSettings>()};
   if (!was.settings || then == Then::kCompare) return was;
   Result<PreparedSettings> prepared =
-      prepare(with_live(in_force, *was.settings, every_key()), own_ids(unmapped_), parts_->fetcher);
+      prepare(with_live(in_force, *was.settings, every_key()), own_ids(unmapped_), parts_.fetcher);
   was.prepared = prepared ? Prepared(*std::move(prepared)) : Prepared(prepared.error());
   return was;
 }
@@ -135,7 +140,7 @@ FileReading Operation::take(const std::string& who, WasRead read) {
                       .changes = changes(in_force_, *read.settings, every_key())};
   for (const std::string& remark : reading.remarks) log_warning(printable(remark));
   in_force_ = (*read.prepared)->settings;
-  put_in_force(**std::move(read.prepared), *parts_);
+  put_in_force(**std::move(read.prepared), parts_);
   log_changes(who, file, reading.changes);
   return reading;
 }
@@ -146,23 +151,23 @@ void Operation::drain(const std::string& who, ThenStop then) {
   if (lifetime_.ending()) return;
   stops_ = stops_ || then == ThenStop::kYes;
   log_always(who + " has it drained" + (stops_ ? ", and stopped then" : "") + ": " +
-             std::to_string(parts_->pipeline.under_way()) + " batches are under way, " +
-             times(parts_->sessions.sessions(), "session") + " open");
+             std::to_string(parts_.pipeline.under_way()) + " batches are under way, " +
+             times(parts_.sessions.sessions(), "session") + " open");
   drain_until_ = SteadyClock::now() + in_force_.drain;  // each order waits anew
   patience_.expires_at(*drain_until_);
   patience_.async_wait([this](boost::system::error_code cancelled) {
     if (!cancelled) drained();
   });
-  parts_->grpc.refuse(millrace::draining());
-  parts_->sessions.refuse_opening(millrace::draining());
-  parts_->pipeline.drain(millrace::draining(), [this] { drained(); });
+  parts_.grpc.refuse(millrace::draining());
+  parts_.sessions.refuse_opening(millrace::draining());
+  parts_.pipeline.drain(millrace::draining(), [this] { drained(); });
 }
 
 // Nothing is under way, or the time is over.
 void Operation::drained() {
   if (lifetime_.ending() || !drain_until_) return;
   patience_.cancel();
-  const std::size_t left = parts_->pipeline.under_way();
+  const std::size_t left = parts_.pipeline.under_way();
   log_always(left == 0 ? "drained: no batch is under way"
                        : "draining has taken daemon.drain_seconds, and " + std::to_string(left) +
                              " batches are still under way");
@@ -178,8 +183,8 @@ bool Operation::resume(const std::string& who) {
   drain_until_.reset();
   stops_ = false;
   patience_.cancel();
-  parts_->pipeline.resume();
-  parts_->grpc.accept_again();
+  parts_.pipeline.resume();
+  parts_.grpc.accept_again();
   log_always(who + " has it take new work again");
   return true;
 }
@@ -193,7 +198,7 @@ Draining Operation::draining() const {
   return {.on = on,
           .stops = stops_ || lifetime_.ending(),
           .time_over = drain_until_ && left.count() == 0,
-          .batches = parts_->pipeline.under_way(),
+          .batches = parts_.pipeline.under_way(),
           .left = left};
 }
 

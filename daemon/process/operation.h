@@ -27,15 +27,13 @@ namespace millrace {
 
 class Operation final : public DaemonOrders {
  public:
-  // `in_force`: everybody's settings, whose live ones change here. All but `line` outlives this.
+  // `in_force`: everybody's settings, whose live ones change here; `parts`: what has them. All but `line` outlives this,
+  // and what `parts` names outlives run().
   Operation(boost::asio::io_context& control, CommandLine line, const UnmappedIds& unmapped, Settings& in_force,
-            Lifetime& lifetime);
+            Lifetime& lifetime, const LiveParts& parts);
   ~Operation() override;  // waits for a file that is being read
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
-
-  // Once, before anything else. What it names outlives run().
-  void use(const LiveParts& parts) { parts_.emplace(parts); }
 
   void reload(const std::string& who, std::function<void(Result<FileReading>)> done) override;
   void compare(std::function<void(Result<FileReading>)> done) override;
@@ -62,7 +60,7 @@ class Operation final : public DaemonOrders {
   const UnmappedIds unmapped_;
   Settings& in_force_;
   Lifetime& lifetime_;
-  std::optional<LiveParts> parts_;
+  const LiveParts parts_;
   std::thread reader_;                                                // joinable: the file is being read
   std::deque<std::function<void()>> waiting_;                         // for their turn to read it
   std::optional<std::chrono::steady_clock::time_point> drain_until_;  // set: draining

@@ -45,22 +45,23 @@ DescriptorNeeds descriptor_needs(const Settings& settings) {
           .device_memory = cuda_tensors(settings.groups.of<CudaSettings>()).count != 0};
 }
 
-Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,
+Fetcher::Options fetcher_options(const Settings& settings, const InForce<Limits>& limits, const UnmappedIds& unmapped,
                                  EncodedPool& pool, ImageCache* cache) {
   return {.roots = settings.roots,
           .unmapped = unmapped,
           .opener = opener_in_use(settings),
           .opens_for_root = settings.as_root,
           .threads = fetch_threads(settings),
-          .limits = limits.sample,
+          .limits = limits,
           .pool = &pool,
           .kept = cache,
           .stable_after = settings.stable_after};
 }
 
-Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses) {
+Pipeline::Options pipeline_options(const Settings& settings, const InForce<Limits>& limits, const ImageCache* cache,
+                                   UseTable& uses) {
   const Result<FairWeights> weights = parse_fair_weights(settings.fair_weights);
-  return {.limits = settings.limits,
+  return {.limits = limits,
           .slow = settings.slow,
           .cache_seed = cache != nullptr ? cache->seed() : 0,
           .slow_reads = settings.fetch_threads,
@@ -68,7 +69,8 @@ Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* c
           .weights = weights ? *weights : FairWeights{}};  // checked with the settings
 }
 
-GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
+GrpcServer::Options grpc_options(const Settings& settings, const InForce<Limits>& limits,
+                                 const InForce<int>& highest_descriptor, const std::string& settings_file,
                                  const Fetcher& fetcher, const ImageCache* cache, const InForce<Admins>& admins,
                                  PassedListeners& passed) {
   return {.socket = settings.socket,
@@ -78,8 +80,8 @@ GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& l
           .missing_roots = [&fetcher] { return fetcher.missing_roots(); },
           .indexes_not_kept = cache != nullptr ? cache->hindrance() : "",
           .admins = admins,
-          .limits = limits.all,
-          .highest_descriptor = limits.highest_descriptor,
+          .limits = limits,
+          .highest_descriptor = highest_descriptor,
           .passed = &passed};
 }
 

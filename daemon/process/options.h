@@ -19,11 +19,13 @@ Budgets budgets_of(const Settings& settings);
 DescriptorNeeds descriptor_needs(const Settings& settings);
 
 // What is passed by pointer or reference outlives the part. `cache`: nullptr where there is none.
-Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,
+Fetcher::Options fetcher_options(const Settings& settings, const InForce<Limits>& limits, const UnmappedIds& unmapped,
                                  EncodedPool& pool, ImageCache* cache);
-Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses);
+Pipeline::Options pipeline_options(const Settings& settings, const InForce<Limits>& limits, const ImageCache* cache,
+                                   UseTable& uses);
 // `settings_file`: where they come from; empty: none.
-GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
+GrpcServer::Options grpc_options(const Settings& settings, const InForce<Limits>& limits,
+                                 const InForce<int>& highest_descriptor, const std::string& settings_file,
                                  const Fetcher& fetcher, const ImageCache* cache, const InForce<Admins>& admins,
                                  PassedListeners& passed);
 

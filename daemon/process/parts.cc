@@ -45,8 +45,8 @@ std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& count
   return cache;
 }
 
-Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
-                                                          ImageCache* cache, Counters& counters) {
+Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const InForce<Limits>& limits,
+                                                ImageCache* cache, Counters& counters) {
   std::vector<NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
     if (!row.wanted(settings)) continue;

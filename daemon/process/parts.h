@@ -30,7 +30,7 @@ std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& count
 
 // The devices of backend_table() that the settings want and this host has. `cache` and `counters` outlive them; nullptr: no cache.
 // kInvalid: none is left, or what making one came to.
-Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
-                                                          ImageCache* cache, Counters& counters);
+Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const InForce<Limits>& limits,
+                                                ImageCache* cache, Counters& counters);
 
 }  // namespace millrace

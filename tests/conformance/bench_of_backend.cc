@@ -53,7 +53,7 @@ Settings settings_of(const BenchSettings& bench) {
 }
 
 std::unique_ptr<Backend> start(const BackendRow& row, const BenchSettings& bench) {
-  auto devices = row.create(settings_of(bench), {.limits = bench.limits});
+  auto devices = row.create(settings_of(bench), {.limits = Limits{.sample = bench.limits}});
   REQUIRE(devices);
   REQUIRE_FALSE(devices->empty());
   return std::move(devices->front());

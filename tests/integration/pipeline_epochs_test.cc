@@ -92,7 +92,7 @@ TEST_CASE("an epoch of tensors that a lowered limit does not allow any more brea
 
   Limits lower;
   lower.sample.side = 10;
-  fixture.on_control([&] { fixture.pipeline().apply({.limits = lower}); });
+  fixture.limits().put(lower);
   REQUIRE(fixture.release(*first.tensor).has_value());
 
   CHECK_THAT(fixture.sink().wait_epoch_error().message, Catch::Contains("limits.side"));

@@ -177,7 +177,7 @@ class PipelineFixture {
   static constexpr std::uint32_t kMostSamplesApart = 1024;  // in a batch in device memory
 
   explicit PipelineFixture(PipelineSetup setup) : setup_(std::move(setup)) {
-    fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
+    fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = limits_}, counters_);
     if (setup_.after_fetch)
       fetcher_ =
           std::make_unique<MeddlingFetcher>(std::move(fetcher_), setup_.after_how_many, std::move(setup_.after_fetch));
@@ -190,18 +190,17 @@ class PipelineFixture {
     for (const BackendUnderTest& row : backends_under_test()) {
       if (!backends.empty() && backends[0].name == "test") break;
       if (!row.wanted(settings_of(setup_))) continue;
-      auto devices = *row.create(settings_of(setup_), {.limits = setup_.limits.sample});
+      auto devices = *row.create(settings_of(setup_), {.limits = limits_});
       for (auto& device : devices) {
         const BackendInfo info = device->info();
         backends.push_back({info.name, std::move(device), info.by_pin_only});
       }
     }
     if (setup_.device != nullptr)
-      backends.insert(
-          setup_.device_first ? backends.begin() : backends.end(),
-          NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
+      backends.insert(setup_.device_first ? backends.begin() : backends.end(),
+                      NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
-                                           Pipeline::Options{.limits = setup_.limits,
+                                           Pipeline::Options{.limits = limits_,
                                                              .host_patience = setup_.host_patience,
                                                              .slow_reads = setup_.slow_reads,
                                                              .uses = setup_.uses,
@@ -305,6 +304,7 @@ class PipelineFixture {
     return found;
   }
 
+  InForce<Limits>& limits() { return limits_; }
   Pipeline& pipeline() { return *pipeline_; }
   CollectingSink& sink() { return sink_; }
   Counters& counters() { return counters_; }
@@ -343,6 +343,7 @@ class PipelineFixture {
   }
 
   PipelineSetup setup_;
+  InForce<Limits> limits_{setup_.limits};
   std::shared_ptr<const Caller> caller_ = this_process();
   Counters counters_;
   Ledger ledger_{budgets_of(setup_.limits.session, {.encoded = setup_.encoded_in_flight, .decoding = setup_.decoding}),

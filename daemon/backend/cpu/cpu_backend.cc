@@ -89,7 +89,7 @@ std::string row_text(const CpuVariant& variant) {
          ": the pixels are the same, and it may be slower than it could be";
 }
 
-Result<std::optional<DecoderProgram>> decoder_of(const CpuSettings& settings, const InForce<SampleLimits>& limits) {
+Result<std::optional<DecoderProgram>> decoder_of(const CpuSettings& settings, const InForce<Limits>& limits) {
   if (settings.isolation == Isolation::kNone) return std::optional<DecoderProgram>();
   MILLRACE_TRY(DecoderProgram program, decoder_program(settings.decoder, limits));
   return std::optional(std::move(program));

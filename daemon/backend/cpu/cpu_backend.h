@@ -61,7 +61,7 @@ class CpuBackend final : public Backend {
 
   const BackendInfo info_;
   const CpuVariant variant_;
-  const InForce<SampleLimits> limits_;
+  const InForce<Limits> limits_;
   const std::optional<DecoderProgram> decoder_;  // nullopt: the lanes run all decoders
   ImageCache* const cache_;                      // nullptr: none
   Counters* const counters_;                     // nullptr: nothing is counted

@@ -27,13 +27,13 @@ Result<std::vector<std::unique_ptr<Backend>>> make_fake_backends(const Settings&
   return one;
 }
 
-std::unique_ptr<Backend> FakeBackend::create(const FakeOptions& options, InForce<SampleLimits> limits) {
+std::unique_ptr<Backend> FakeBackend::create(const FakeOptions& options, InForce<Limits> limits) {
   std::unique_ptr<FakeBackend> backend(new FakeBackend(options, std::move(limits)));
   backend->device_ = std::thread([device = backend.get()] { device->run_device(); });
   return backend;
 }
 
-FakeBackend::FakeBackend(const FakeOptions& options, InForce<SampleLimits> limits)
+FakeBackend::FakeBackend(const FakeOptions& options, InForce<Limits> limits)
     : options_(options), limits_(std::move(limits)) {}
 
 BackendInfo FakeBackend::info() const {
@@ -145,7 +145,7 @@ std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const Sample
     outcome.read_again = true;
     return Error{Code::kUnsupported, "takes no kept forms"};
   }
-  outcome = make_image(task, *job.recipe, limits_.now(), workspace, job.fidelity);
+  outcome = make_image(task, *job.recipe, limits_.now().sample, workspace, job.fidelity);
   return std::exchange(outcome.error, std::nullopt);
 }
 

@@ -31,7 +31,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_fake_backends(const Settings&
 
 class FakeBackend final : public Backend {
  public:
-  static std::unique_ptr<Backend> create(const FakeOptions& options, InForce<SampleLimits> limits = {});
+  static std::unique_ptr<Backend> create(const FakeOptions& options, InForce<Limits> limits = {});
   ~FakeBackend() override { shutdown(); }
 
   BackendInfo info() const override;
@@ -59,7 +59,7 @@ class FakeBackend final : public Backend {
     bool closed = false;
   };
 
-  FakeBackend(const FakeOptions& options, InForce<SampleLimits> limits);
+  FakeBackend(const FakeOptions& options, InForce<Limits> limits);
 
   void run_device();
   Work take_work() MILLRACE_EXCLUDES(mutex_);
@@ -72,7 +72,7 @@ class FakeBackend final : public Backend {
   bool closed() const MILLRACE_EXCLUDES(mutex_);
 
   const FakeOptions options_;
-  const InForce<SampleLimits> limits_;
+  const InForce<Limits> limits_;
   HealthNews health_;  // the device's thread brings them
   mutable Mutex mutex_;
   Condition changed_;

@@ -17,8 +17,8 @@ constexpr std::chrono::seconds kLanesPatienceAtEnd{5};
 
 }  // namespace
 
-LaneThreads::LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name,
-                         InForce<SampleLimits> limits, WorkOff work_off)
+LaneThreads::LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name, InForce<Limits> limits,
+                         WorkOff work_off)
     : limits_(std::move(limits)), work_off_(std::move(work_off)), queue_(depth), running_(lanes) {
   for (std::uint32_t i = 0; i < lanes; ++i) {
     std::thread& lane = threads_.emplace_back([this, i] { run(i); });
@@ -45,8 +45,8 @@ void LaneThreads::run(std::uint32_t lane) {
   while (std::optional<QueuedDecode> next = queue_.pop()) {
     DecodeJob job = std::move(next->job);
     const auto waited = Clock::now() - next->since;
-    std::vector<SampleOutcome> outcomes =
-        work_off_(lane, job, limits_.now(), [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
+    std::vector<SampleOutcome> outcomes = work_off_(
+        lane, job, limits_.now().sample, [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
     for (SampleOutcome& outcome : outcomes) {
       outcome.queued = waited;
       const bool ended_with_device = device_is_stopped_ && outcome.error && outcome.error->code == Code::kUnavailable;

@@ -26,7 +26,7 @@ class LaneThreads {
       std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits, const std::function<bool()>& stopped)>;
 
   // `depth`: jobs that wait or run. `name`: of the threads, which get a number behind it.
-  LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name, InForce<SampleLimits> limits,
+  LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name, InForce<Limits> limits,
               WorkOff work_off);
   LaneThreads(const LaneThreads&) = delete;
   LaneThreads& operator=(const LaneThreads&) = delete;
@@ -43,7 +43,7 @@ class LaneThreads {
  private:
   void run(std::uint32_t lane);
 
-  const InForce<SampleLimits> limits_;
+  const InForce<Limits> limits_;
   const WorkOff work_off_;
   JobQueue queue_;
   std::once_flag shut_down_;

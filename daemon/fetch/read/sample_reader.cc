@@ -163,7 +163,7 @@ Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller
                                         std::optional<OpenedAhead> ahead) const {
   try {
     ReadWish wish = asked;
-    const SampleLimits limits = options_.limits.now();
+    const SampleLimits limits = options_.limits.now().sample;
     wish.keep.member = member_of(source);
     if (!roots_.rights().is_known(caller)) wish.keep.most = CacheUse::kOff;  // else it would be kept for all such users
     MILLRACE_TRY(EncodedImage image,

@@ -36,7 +36,7 @@ struct OpenedAhead {
 class SampleReader {
  public:
   struct Options {
-    InForce<SampleLimits> limits;
+    InForce<Limits> limits;
     EncodedPool* pool = nullptr;        // of the memory of what is read, which it outlives; nullptr: none
     CacheLookup* kept = nullptr;        // outlives this; nullptr: nothing is kept
     std::chrono::seconds stable_after;  // see is_stable()

@@ -195,7 +195,8 @@ Result<void> Batch::lay_out(std::uint32_t index, const SourceInfo& source) {
   }
   sample.source = source;
   const RandomKey key{request_.seed, request_.epoch, wanted.draw ? SampleId{*wanted.draw} : wanted.id};
-  MILLRACE_TRY(sample.geometry, draw_geometry(*request_.recipe, wanted.overrides, source, key, around_.max_side));
+  MILLRACE_TRY(sample.geometry,
+               draw_geometry(*request_.recipe, wanted.overrides, source, key, around_.limits.now().sample.side));
   sample.bytes = image_bytes(*request_.recipe, sample.geometry.output());
   if (layout_->places_each_alone()) {
     MILLRACE_TRY(sample.place, layout_->place(index, sample.geometry));

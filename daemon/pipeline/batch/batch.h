@@ -35,6 +35,8 @@
 #include "daemon/model/batch_result.h"
 #include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
+#include "daemon/model/in_force.h"
+#include "daemon/model/limits.h"
 #include "daemon/model/owner.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/pipeline/batch/error_policy.h"
@@ -94,7 +96,7 @@ class Batch {
     Owner& owner;
     Counters& counters;
     std::size_t backends = 0;
-    std::uint32_t max_side = 0;  // of an image
+    InForce<Limits> limits;
   };
 
   // `epoch`: whose batch it is, with the mark after it; null: the client's own.
@@ -149,7 +151,7 @@ class Batch {
   // reading -> deferred, of a batch without places. nullopt: its bytes found no room and are read again later.
   void defer(std::uint32_t index, std::optional<EncodedImage> image);
   void drop_deferred();  // their bytes: they are read again later
-  // What of the deferred samples the slot has no room for. REQUIRES: a packed batch, every sample has a size or is bad.
+  // The deferred samples that the slot has no room for. REQUIRES: a packed batch, every sample has a size or is bad.
   Overflow overflow() const;
   // Every sample that is not bad gets its place, in order: deferred -> waiting with their bytes, which are returned, or
   // -> unread. REQUIRES: as overflow(), and they fit.
@@ -219,7 +221,7 @@ class Batch {
   std::vector<SampleRun> samples_;
   std::array<std::uint32_t, kSampleStates> counts_{};
   std::uint32_t next_unread_ = 0;                      // first sample that never was anything but unread
-  std::vector<std::uint32_t> unread_again_;            // were read in vain
+  std::vector<std::uint32_t> unread_again_;            // whose first bytes were of no use
   std::uint32_t made_in_order_ = 0;                    // the first ones, up to one that is not made
   bool placed_ = false;                                // packed: all that have a size have their place
   std::vector<std::optional<EncodedImage>> deferred_;  // packed: fetched and waiting for the others' sizes

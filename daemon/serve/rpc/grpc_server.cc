@@ -262,13 +262,11 @@ class GrpcServer::Impl {
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
         statistics_(parts, options_),
-        cache_(around_, parts.cache) {
-    if (parts.orders != nullptr)
-      admin_.emplace(around_, *parts.orders, parts.ledger,
-                     AdminService::About{options_.version, options_.settings_file});
-  }
+        cache_(around_, parts.cache) {}
 
-  Result<void> listen() {
+  Result<void> listen(DaemonOrders* orders) {
+    if (orders != nullptr)
+      admin_.emplace(around_, *orders, parts_.ledger, AdminService::About{options_.version, options_.settings_file});
     take_over_grpc_log();
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -404,13 +402,12 @@ class GrpcServer::Impl {
   std::jthread stopper_;
 };
 
-GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+GrpcServer::GrpcServer(Options options, const Parts& parts)
+    : impl_(std::make_unique<Impl>(std::move(options), parts)) {}
 GrpcServer::~GrpcServer() = default;
 
-Result<std::unique_ptr<GrpcServer>> GrpcServer::create(Options options, Parts parts) {
-  auto impl = std::make_unique<Impl>(std::move(options), parts);
-  MILLRACE_TRY_VOID(impl->listen());
-  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(impl)));
+Result<void> GrpcServer::listen(DaemonOrders* orders) {
+  return impl_->listen(orders);
 }
 
 void GrpcServer::refuse(const Error& why) {

@@ -47,13 +47,15 @@ class GrpcServer {
     const Pipeline& pipeline;
     const Counters& counters;
     Ledger& ledger;
-    CacheOrders* cache = nullptr;    // nullptr: nothing is kept
-    DaemonOrders* orders = nullptr;  // nullptr: nobody carries any out, and there is no service Admin
+    CacheOrders* cache = nullptr;  // nullptr: nothing is kept
   };
 
-  // Listens when it returns; calls are answered while `control` runs. Errors: UnixListener's.
-  static Result<std::unique_ptr<GrpcServer>> create(Options options, Parts parts);
+  GrpcServer(Options options, const Parts& parts);
   ~GrpcServer();  // REQUIRES: shutdown() has called `done`, or `control` never ran
+
+  // Once, first. It listens when this returns; calls are answered while `control` runs. `orders`: of administrators, and
+  // outlives the server; nullptr: nobody carries any out, and there is no service Admin. Errors: UnixListener's.
+  Result<void> listen(DaemonOrders* orders = nullptr);
 
   // Health turns to NOT_SERVING; new sessions and streams get `why` from here on, until accept_again().
   void refuse(const Error& why);
@@ -75,7 +77,6 @@ class GrpcServer {
 
  private:
   class Impl;
-  explicit GrpcServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;  // keeps gRPC's headers out of everybody else's build
 };
 

@@ -143,7 +143,7 @@ void RequestReader::take(std::uint32_t length) {
   const std::byte* const content = bytes_.get() + begin_ + kPrefix;
   begin_ += kPrefix + length;
   std::optional<TakenIn> taken =
-      take_in({content, length}, message_untrusted_, around_.limits, *around_.datasets, around_.account.get());
+      take_in({content, length}, message_untrusted_, around_.limits.now(), *around_.datasets, around_.account.get());
   empty_for_next(message_untrusted_, Bytes{length});
   if (!taken) return give_up(no_message());
   port_.requested(std::move(taken->request), std::move(taken->room));
@@ -159,9 +159,10 @@ void RequestReader::take_elsewhere(std::uint32_t length) {
   std::memcpy(bytes_.get(), whole.get() + after, rest);
   begin_ = 0;
   end_ = rest;
-  boost::asio::post(around_.parsing, [weak = weak_from_this(), &control = around_.control, limits = around_.limits,
-                                      datasets = around_.datasets, account = around_.account, room = std::move(room_),
-                                      whole = std::move(whole), content, length]() mutable {
+  boost::asio::post(around_.parsing, [weak = weak_from_this(), &control = around_.control,
+                                      limits = around_.limits.now(), datasets = around_.datasets,
+                                      account = around_.account, room = std::move(room_), whole = std::move(whole),
+                                      content, length]() mutable {
     const auto begun = ControlTime::Clock::now();
     v1::ClientMessage message;
     std::optional<TakenIn> taken = take_in({whole.get() + content, length}, message, limits, *datasets, account.get());

@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/pipeline/turns/control_time.h"
 #include "daemon/serve/parse/request_intake.h"
@@ -45,7 +46,7 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
   struct Surroundings {
     boost::asio::io_context& control;
     boost::asio::thread_pool& parsing;
-    const Limits& limits;                          // in force; looked at for each message
+    const InForce<Limits> limits;                  // looked at for each message
     std::shared_ptr<const DatasetTable> datasets;  // the session's; shared with the parsing thread
     std::shared_ptr<Account> account;              // shared: see Ledger::account()
     ControlTime& time;

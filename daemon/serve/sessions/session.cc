@@ -30,16 +30,17 @@ LogLevel level_of(const Error& refusal) {
 }
 
 Session::Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
-                 const Limits& limits)
+                 InForce<Limits> limits)
     : parts_(std::move(parts)),
       pipeline_(services.pipeline),
       rings_(services.rings),
       counters_(counters),
-      limits_(limits),
+      limits_(std::move(limits)),
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_),
       control_(control),
-      listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account, limits.session.dataset_files),
+      listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account,
+                limits_.now().session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(parts_.account)) {
   pipeline_.open_session(parts_.id, SessionParts{.slots = &slots_,
                                                  .arena = parts_.arena,
@@ -253,7 +254,7 @@ void Session::refuse(const Subject& subject, const Error& error, Bytes slot_byte
 
 Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {
   if (ring_) return Error{Code::kPrecondition, "this session has its input ring already"};
-  MILLRACE_TRY(NewInputRing made, rings_.make_ring(size_untrusted, limits_.session.ring));
+  MILLRACE_TRY(NewInputRing made, rings_.make_ring(size_untrusted, limits_.now().session.ring));
   ring_ = std::move(made.ring);
   return std::move(made.clients);
 }

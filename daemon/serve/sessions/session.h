@@ -22,6 +22,7 @@
 #include "daemon/model/bytes/input_ring.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/files/folder_lister.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/bounded_log.h"
@@ -87,7 +88,7 @@ class Session final : private RequestReader::Port {
   };
 
   Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
-          const Limits& limits);
+          InForce<Limits> limits);
   ~Session() override;  // closes it in the pipeline; its stream, if any, is told by the code that destroys it
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -163,7 +164,7 @@ class Session final : private RequestReader::Port {
   Pipeline& pipeline_;
   RingMaker& rings_;
   Counters& counters_;
-  const Limits& limits_;
+  const InForce<Limits> limits_;
   SlotPool slots_;
   Publisher publisher_;
   std::shared_ptr<const InputRing> ring_;  // shared with its batches; null: none yet

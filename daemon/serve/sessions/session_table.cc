@@ -31,17 +31,28 @@ Error no_such_memory(std::string_view name_untrusted, const std::vector<TensorMe
 }  // namespace
 
 SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, const Session::Services& services,
-                           SegmentMaker& maker, Copier& copier, Counters& counters, const Limits& limits)
+                           SegmentMaker& maker, Copier& copier, Counters& counters, InForce<Limits> limits)
     : control_(control),
       ledger_(ledger),
       services_(services),
       maker_(maker),
       copier_(copier),
       counters_(counters),
-      limits_(limits),
+      limits_(std::move(limits)),
       exported_(control) {}
 
+Result<std::unique_ptr<SessionTable>> SessionTable::create(boost::asio::io_context& control, Ledger& ledger,
+                                                           const Session::Services& services, SegmentMaker& maker,
+                                                           Copier& copier, Counters& counters, InForce<Limits> limits,
+                                                           HandoffServer::Options handoff) {
+  std::unique_ptr<SessionTable> table(
+      new SessionTable(control, ledger, services, maker, copier, counters, std::move(limits)));
+  MILLRACE_TRY(table->handoff_, HandoffServer::create(control, ledger, std::move(handoff), counters, *table));
+  return table;
+}
+
 SessionTable::~SessionTable() {
+  handoff_.reset();
   maker_.finish();  // or it would post to an event loop that may be gone
   for (const auto& [id, session] : sessions_)
     log_.say(LogLevel::kInfo, session->caller().uid,
@@ -111,7 +122,7 @@ Bytes SessionTable::segment_slot(const OpenRequest& request, const TensorMemory*
   if (memory == nullptr) return request.slot_bytes;
   constexpr std::uint64_t kSmallest = sizeof(shm::SampleRecord) + 3 * 32 * 32;
   const std::uint64_t samples = std::min<std::uint64_t>(
-      limits_.batch.samples, std::max<std::uint64_t>(request.samples, request.slot_bytes.count / kSmallest + 1));
+      limits_.now().batch.samples, std::max<std::uint64_t>(request.samples, request.slot_bytes.count / kSmallest + 1));
   return Bytes{sizeof(shm::SampleRecord)} * samples;
 }
 

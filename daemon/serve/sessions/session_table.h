@@ -23,6 +23,7 @@
 #include "daemon/admit/ledger.h"
 #include "daemon/memory/copier.h"
 #include "daemon/memory/segment_maker.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
@@ -52,12 +53,13 @@ struct AttachedSession {
 
 class SessionTable final : public HandoffServer::Events {
  public:
-  SessionTable(boost::asio::io_context& control, Ledger& ledger, const Session::Services& services, SegmentMaker& maker,
-               Copier& copier, Counters& counters, const Limits& limits);
+  // With its hand-off server, which listens when this returns. Errors: HandoffServer's. All that is passed by reference
+  // outlives it.
+  static Result<std::unique_ptr<SessionTable>> create(boost::asio::io_context& control, Ledger& ledger,
+                                                      const Session::Services& services, SegmentMaker& maker,
+                                                      Copier& copier, Counters& counters, InForce<Limits> limits,
+                                                      HandoffServer::Options handoff);
   ~SessionTable() override;
-
-  // The hand-off server reports to this table and is looked into by it. Once, before anything else.
-  void use(HandoffServer& handoff) { handoff_ = &handoff; }
 
   // `done` is called once, at once on an error that is known at once. kDenied: no such ticket. kPrecondition: it has
   // its session already. kExhausted: which budget, and how to raise it. kUnavailable: the hand-off connection closed
@@ -87,8 +89,6 @@ class SessionTable final : public HandoffServer::Events {
   Result<Closed> close(SessionId id, const Error& why);
 
   std::size_t sessions() const { return sessions_.size(); }
-  // For what is asked for from here on.
-  void apply(const Limits& limits) { limits_ = limits; }
 
   // The daemon stops or drains: a client that waits for memory gets `why`, and no more of it is made.
   void refuse_opening(const Error& why);
@@ -102,6 +102,9 @@ class SessionTable final : public HandoffServer::Events {
   Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;
 
  private:
+  SessionTable(boost::asio::io_context& control, Ledger& ledger, const Session::Services& services, SegmentMaker& maker,
+               Copier& copier, Counters& counters, InForce<Limits> limits);
+
   // What it was let in with.
   struct Admitted {
     std::shared_ptr<Account> account;  // shared: becomes the session's
@@ -147,8 +150,8 @@ class SessionTable final : public HandoffServer::Events {
   SegmentMaker& maker_;
   Copier& copier_;
   Counters& counters_;
-  Limits limits_;  // its sessions look at it
-  HandoffServer* handoff_ = nullptr;
+  const InForce<Limits> limits_;
+  std::unique_ptr<HandoffServer> handoff_;
   LinesByUser log_;
   const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
   boost::asio::thread_pool parsing_{2};                                                  // of large requests

@@ -35,7 +35,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_echo_backends(const Settings&
   return devices;
 }
 
-EchoBackend::EchoBackend(std::uint32_t number, InForce<SampleLimits> limits)
+EchoBackend::EchoBackend(std::uint32_t number, InForce<Limits> limits)
     : number_(number), limits_(std::move(limits)), device_([this] { run_device(); }) {}
 
 BackendInfo EchoBackend::info() const {
@@ -119,11 +119,11 @@ SampleOutcome EchoBackend::make(const Queued& queued, const SampleTask& task, To
 }
 
 Result<void> EchoBackend::try_make(const DecodeJob& job, const SampleTask& task, Tools& tools) const {
-  const Clock::time_point deadline = Clock::now() + limits_.now().time;
+  const Clock::time_point deadline = Clock::now() + limits_.now().sample.time;
   const SourceInfo& info = task.image.info;
   const Recipe& recipe = *job.recipe;
   MILLRACE_TRY_VOID(can_make({info, task.geometry, job.fidelity}, recipe));
-  MILLRACE_TRY_VOID(check_task(task, recipe, limits_.now()));
+  MILLRACE_TRY_VOID(check_task(task, recipe, limits_.now().sample));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
 
   const kernels::Size stored = in_kernels(info.stored);

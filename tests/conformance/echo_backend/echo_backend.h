@@ -32,7 +32,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_echo_backends(const Settings&
 
 class EchoBackend final : public Backend {
  public:
-  EchoBackend(std::uint32_t number, InForce<SampleLimits> limits);
+  EchoBackend(std::uint32_t number, InForce<Limits> limits);
   ~EchoBackend() override { shutdown(); }
 
   BackendInfo info() const override;
@@ -61,7 +61,7 @@ class EchoBackend final : public Backend {
   Result<void> try_make(const DecodeJob& job, const SampleTask& task, Tools& tools) const;
 
   const std::uint32_t number_;
-  const InForce<SampleLimits> limits_;
+  const InForce<Limits> limits_;
   mutable Mutex mutex_;
   Condition changed_;
   std::deque<Queued> queue_ MILLRACE_GUARDED_BY(mutex_);

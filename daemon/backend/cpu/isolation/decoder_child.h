@@ -30,8 +30,8 @@ struct DecoderProgram {
   std::shared_ptr<const UniqueFd>
       file;                 // of it as it was when the daemon started: an upgrade may replace it. Shared by all lanes
   std::uint64_t reach = 0;  // bytes of common memory, at the most
-  std::uint32_t cpu_seconds = 0;   // of processor time before the kernel ends it
-  InForce<SampleLimits> limits{};  // of which the two were made
+  std::uint32_t cpu_seconds = 0;  // of processor time before the kernel ends it
+  InForce<Limits> limits{};       // of which the two were made
 };
 
 struct DecoderAnswer {

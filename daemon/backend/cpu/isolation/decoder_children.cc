@@ -89,7 +89,7 @@ Result<kernels::U8View> view_of(const DecoderReply& reply_untrusted, const Decod
 }
 
 void set_bounds(DecoderProgram& program) {
-  const SampleLimits limits = program.limits.now();
+  const SampleLimits limits = program.limits.now().sample;
   const auto side = static_cast<int>(std::min<std::uint64_t>(limits.side, 1 << 20));
   const std::uint64_t narrow = room_for_packed({side, 1}).count + room_for_packed({1, side}).count;
   program.reach = limits.encoded.count + 9 * limits.pixels + narrow + 4 * std::uint64_t{limits.side} + kBeside;
@@ -109,7 +109,7 @@ Result<std::shared_ptr<const UniqueFd>> opened_program(const std::string& path) 
 
 }  // namespace
 
-Result<DecoderProgram> decoder_program(const std::string& path, const InForce<SampleLimits>& limits) {
+Result<DecoderProgram> decoder_program(const std::string& path, const InForce<Limits>& limits) {
   DecoderProgram program{.path = path, .limits = limits};
   if (path.empty()) {
     std::error_code error;

@@ -33,7 +33,7 @@ namespace millrace {
 
 // The program and the bounds of every process. `path` empty: beside this program, or in ../libexec/millrace.
 // kInvalid: there is none, or it cannot be shut in here; it is started once to see.
-Result<DecoderProgram> decoder_program(const std::string& path, const InForce<SampleLimits>& limits);
+Result<DecoderProgram> decoder_program(const std::string& path, const InForce<Limits>& limits);
 
 class DecoderChildren final : public LibraryDecoder {
  public:

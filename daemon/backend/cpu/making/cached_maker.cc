@@ -44,12 +44,12 @@ bool is_packed_first(const EncodedImage& image, Advice advice) {
 
 }  // namespace
 
-CachedMaker::CachedMaker(ImageWorkspace& workspace, InForce<SampleLimits> limits, kernels::Target target)
+CachedMaker::CachedMaker(ImageWorkspace& workspace, InForce<Limits> limits, kernels::Target target)
     : workspace_(workspace), cache_(workspace.cache()), limits_(std::move(limits)), encoder_(target) {}
 
 SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity fidelity, const StopFlag& stop) {
   if (cache_ == nullptr) {
-    SampleOutcome outcome = make_image(task, recipe, limits_.now(), workspace_, fidelity, stop);
+    SampleOutcome outcome = make_image(task, recipe, limits_.now().sample, workspace_, fidelity, stop);
     if (task.image.wish.most >= CacheUse::kPacked) outcome.unpacked = WhyUnpacked::kSwitchedOff;
     return outcome;
   }
@@ -149,7 +149,7 @@ bool CachedMaker::is_being_made(const SampleTask& task) {
 SampleOutcome CachedMaker::make_once(const SampleTask& task, const Order& order) {
   workspace_.index_helped() = false;
   if (!task.image.kept || task.image.kept->kind != CachedKind::kTensor)
-    return make_image(task, order.recipe, limits_.now(), workspace_, order.fidelity, order.stop);
+    return make_image(task, order.recipe, limits_.now().sample, workspace_, order.fidelity, order.stop);
   SampleOutcome outcome{.index = task.index};
   const Clock::time_point begun = Clock::now();
   if (const Result<void> copied = copy_tensor(task, order.recipe); !copied) outcome.error = copied.error();
@@ -199,7 +199,7 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
   const Result<std::vector<std::uint8_t>> packed =
       pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_,
-                {begun + limits_.now().time, &stop.flag()}, workspace_.libraries(), image.user);
+                {begun + limits_.now().sample.time, &stop.flag()}, workspace_.libraries(), image.user);
   Packed made;
   if (packed) {
     made.by_index = index.has_value();

@@ -29,7 +29,7 @@ namespace millrace {
 class CachedMaker {
  public:
   // Both outlive this. Nothing is kept if `workspace` has no cache.
-  CachedMaker(ImageWorkspace& workspace, InForce<SampleLimits> limits, kernels::Target target);
+  CachedMaker(ImageWorkspace& workspace, InForce<Limits> limits, kernels::Target target);
 
   // make_image(), from what is kept if there is something. A sample whose kept form is no use is made of its bytes, or
   // has SampleOutcome::read_again. May take the bytes of a sample that it has made.
@@ -70,7 +70,7 @@ class CachedMaker {
 
   ImageWorkspace& workspace_;
   ImageCache* const cache_;
-  const InForce<SampleLimits> limits_;
+  const InForce<Limits> limits_;
   kernels::packed::Encoder encoder_;
   std::vector<Unmade> unmade_;
   std::size_t unmade_bytes_ = 0;

@@ -112,7 +112,7 @@ TEST_CASE("a sample that is a part of a file comes back as that part alone", "[f
 }
 
 TEST_CASE("a part that the file does not have, or that is over the limit, is its sample's error", "[fetch]") {
-  Fixture fixture({.threads = 1, .limits = SampleLimits{.encoded = 2_KiB}});
+  Fixture fixture({.threads = 1, .limits = Limits{.sample = {.encoded = 2_KiB}}});
   write_file(fixture.temp / "shard.tar", std::string(3'000, 'x'));
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
   std::vector<Dataset::Range> ranges{{2'900, 101_B}, {3'001, 0_B}, {kMost, 1_B}, {1, Bytes{kMost}}, {0, 2'049_B}};
@@ -177,7 +177,7 @@ TEST_CASE("the recipe may ignore the orientation", "[fetch]") {
 }
 
 TEST_CASE("encoded bytes over the limit are refused", "[fetch]") {
-  Fixture fixture({.threads = 1, .limits = SampleLimits{.encoded = Bytes{100}}});
+  Fixture fixture({.threads = 1, .limits = Limits{.sample = {.encoded = Bytes{100}}}});
   write_file(fixture.temp / "large", std::string(101, 'x'));
 
   const Items items = fixture.fetch({PathSource{fixture.temp / "large"}, InlineSource{std::string(101, 'x')}});

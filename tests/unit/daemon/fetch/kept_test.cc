@@ -47,7 +47,7 @@ struct Rig {
   }
 
   Result<EncodedImage> read(ReadWish wish, std::chrono::seconds stable = std::chrono::seconds(0)) {
-    const SampleReader reader(*roots, {.limits = limits, .kept = &kept, .stable_after = stable});
+    const SampleReader reader(*roots, {.limits = Limits{.sample = limits}, .kept = &kept, .stable_after = stable});
     Bytes read{0};
     return reader.read(source, caller, nullptr, wish, read);
   }

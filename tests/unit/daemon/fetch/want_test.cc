@@ -123,7 +123,7 @@ TEST_CASE("a large file that is no picture is told by its beginning, in the word
   write_file(fixture.folder / "small", std::string(100, 'x'));
   write_file(fixture.folder / "large", std::string(3U << 20U, 'x'));
   const auto roots = *Roots::open({.folders = {fixture.folder.path()}});
-  const SampleReader reader(*roots, {.limits = SampleLimits{}, .stable_after = kStableAfter});
+  const SampleReader reader(*roots, {.limits = Limits{}, .stable_after = kStableAfter});
   Bytes of_small{0}, of_large{0};
 
   const auto small = reader.read(PathSource{fixture.folder / "small"}, *fixture.caller, nullptr,
@@ -141,7 +141,7 @@ TEST_CASE("a file that is larger than its size says takes its part of what may b
   const auto roots = *Roots::open({.folders = {"/proc/self"}});  // where files have a size of 0
   const auto read = [&](std::uint32_t files_at_once) {
     const SampleReader reader(*roots,
-                              {.limits = SampleLimits{}, .stable_after = kStableAfter, .files_at_once = files_at_once});
+                              {.limits = Limits{}, .stable_after = kStableAfter, .files_at_once = files_at_once});
     Bytes bytes{0};
     return reader.read(PathSource{"/proc/self/maps"}, *fixture.caller, nullptr,
                        ReadWish{.keep = CacheWish{.most = CacheUse::kOff}}, bytes);

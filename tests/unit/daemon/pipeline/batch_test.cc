@@ -48,7 +48,7 @@ struct Rig {
   CountingOwner owner;
   std::shared_ptr<OpenSession> session = std::make_shared<OpenSession>(
       OpenSession{.id = SessionId{1}, .parts = {.account = ledger.account({UserId{1000}, SessionId{1}})}});
-  Batch::Surroundings around{owner, counters, 1, 1000};
+  Batch::Surroundings around{owner, counters, 1, Limits{.sample = {.side = 1000}}};
 };
 
 // Whether `step` ends the process, as a bug of ours does.

@@ -39,7 +39,7 @@ struct StagesRig {
 
   Counters counters;
   NoOwner owner;
-  Batch::Surroundings around{owner, counters, 1, 65'535};
+  Batch::Surroundings around{owner, counters, 1, {}};
   Ledger ledger{budgets_of({}, {.decoding = 80_MiB}), &counters};  // one of them at a time
   UserShares shares;
   LargePictures large{ledger, shares};

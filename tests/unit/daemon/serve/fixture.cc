@@ -119,26 +119,21 @@ Front::Front(FrontSetup setup)
   copier_ = std::make_unique<Copier>(control_);
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), ledger_, counters_,
                                          Pipeline::Options{.limits = setup.limits});
-  sessions_ = std::make_unique<SessionTable>(control_, ledger_, Session::Services{*pipeline_, fetcher_, fetcher_},
-                                             *maker_, *copier_, counters_, setup.limits);
-  handoff_ =
-      *HandoffServer::create(control_, ledger_, {.path = handoff_path(socket_), .session_within = setup.session_within},
-                             counters_, *sessions_);
-  sessions_->use(*handoff_);
-  Result<std::unique_ptr<GrpcServer>> grpc =
-      GrpcServer::create({.socket = socket_,
-                          .version = "1.2.3",
-                          .admins = *Admins::find({}, {.owner = setup.cache_owner}),
-                          .limits = setup.limits,
-                          .attach_within = setup.attach_within},
-                         {.control = control_,
-                          .sessions = *sessions_,
-                          .pipeline = *pipeline_,
-                          .counters = counters_,
-                          .ledger = ledger_,
-                          .cache = setup.cache});
-  if (!grpc) FAIL(grpc.error().message);
-  grpc_ = *std::move(grpc);
+  sessions_ = *SessionTable::create(control_, ledger_, Session::Services{*pipeline_, fetcher_, fetcher_}, *maker_,
+                                    *copier_, counters_, setup.limits,
+                                    {.path = handoff_path(socket_), .session_within = setup.session_within});
+  grpc_ = std::make_unique<GrpcServer>(GrpcServer::Options{.socket = socket_,
+                                                           .version = "1.2.3",
+                                                           .admins = *Admins::find({}, {.owner = setup.cache_owner}),
+                                                           .limits = setup.limits,
+                                                           .attach_within = setup.attach_within},
+                                       GrpcServer::Parts{.control = control_,
+                                                         .sessions = *sessions_,
+                                                         .pipeline = *pipeline_,
+                                                         .counters = counters_,
+                                                         .ledger = ledger_,
+                                                         .cache = setup.cache});
+  if (const Result<void> listens = grpc_->listen(); !listens) FAIL(listens.error().message);
   thread_ = std::thread([this] { control_.run(); });
 }
 

@@ -14,7 +14,6 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/pipeline/pipeline.h"
-#include "daemon/serve/handoff/handoff_server.h"
 #include "daemon/serve/rpc/grpc_server.h"
 #include "daemon/serve/sessions/session_table.h"
 #include "millrace/v1/device.grpc.pb.h"
@@ -86,7 +85,6 @@ class Front {
   std::unique_ptr<Copier> copier_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<SessionTable> sessions_;
-  std::unique_ptr<HandoffServer> handoff_;
   std::unique_ptr<GrpcServer> grpc_;
   std::thread thread_;
   bool shut_down_ = false;

@@ -83,12 +83,13 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   Copier copier(control);
   StandInFetcher fetcher;
   Pipeline pipeline(control, fetcher, {}, ledger, counters, {});
-  SessionTable sessions(control, ledger, Session::Services{pipeline, fetcher, fetcher}, maker, copier, counters,
-                        Limits{});
-
-  const auto second = GrpcServer::create(
+  const auto sessions = *SessionTable::create(control, ledger, Session::Services{pipeline, fetcher, fetcher}, maker,
+                                              copier, counters, Limits{}, {.path = front.socket() + ".other"});
+  GrpcServer server(
       {.socket = front.socket(), .version = "1", .limits = {}},
-      {.control = control, .sessions = sessions, .pipeline = pipeline, .counters = counters, .ledger = ledger});
+      {.control = control, .sessions = *sessions, .pipeline = pipeline, .counters = counters, .ledger = ledger});
+
+  const Result<void> second = server.listen();
 
   REQUIRE_FALSE(second);
   CHECK(second.error().code == Code::kPrecondition);

@@ -46,7 +46,7 @@ TEST_CASE(
 
 TEST_CASE("the time limit of an image holds while it is turned, resampled and stored, too", "[backend]") {
   const std::unique_ptr<Backend> backend =
-      *CpuBackend::create({.lanes = 1}, {.limits = SampleLimits{.time = std::chrono::milliseconds(1)}});
+      *CpuBackend::create({.lanes = 1}, {.limits = Limits{.sample = {.time = std::chrono::milliseconds(1)}}});
   const auto filter = GENERATE(Filter::kNearest, Filter::kBilinear, Filter::kLanczos);
   const auto format = GENERATE(ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp);
   const auto fidelity = GENERATE(Fidelity::kExact, Fidelity::kFast);

@@ -43,7 +43,7 @@ TEST_CASE("what a device has when the backend is shut down comes back as cancell
   SilentDevice device;
   std::vector<SampleOutcome> told;
   owner::LaneThreads lanes(
-      1, 2, "mr-test-", SampleLimits{},
+      1, 2, "mr-test-", Limits{},
       [&](std::uint32_t, const DecodeJob& job, const SampleLimits&, const auto&) { return device.ask(job); });
   DecodeJob job{.tasks = std::vector<SampleTask>(3), .recipe = nullptr, .done = [&](auto, auto outcomes) {
                   told = std::move(outcomes);
@@ -59,7 +59,7 @@ TEST_CASE("what a device has when the backend is shut down comes back as cancell
 
 TEST_CASE("a device that is lost while the backend runs is told as unavailable", "[backend][owner]") {
   std::vector<SampleOutcome> told;
-  owner::LaneThreads lanes(1, 2, "mr-test-", SampleLimits{},
+  owner::LaneThreads lanes(1, 2, "mr-test-", Limits{},
                            [](std::uint32_t, const DecodeJob&, const SampleLimits&, const auto&) {
                              return std::vector<SampleOutcome>{{.error = Error{Code::kUnavailable, "it is lost"}}};
                            });

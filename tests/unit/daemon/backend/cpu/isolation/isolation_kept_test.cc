@@ -65,7 +65,7 @@ struct Rig {
   ImageCache cache{{.memory = 16_MiB, .disk = Bytes{0}, .state_dir = ""}, counters};
   NotingDecoder libraries;
   ImageWorkspace workspace{JpegPath::kFastest, {}, &cache, &libraries};
-  CachedMaker maker{workspace, SampleLimits{}, kernels::best_target()};
+  CachedMaker maker{workspace, Limits{}, kernels::best_target()};
   const Recipe recipe = Recipe::evaluate(40, 32);
   CacheWish wish{.tensor_of = 5};
   std::vector<std::byte> out = std::vector<std::byte>(3 * 32 * 32);

@@ -48,7 +48,7 @@ const DecoderProgram& decoder_under_test() {
 }
 
 DecoderProgram decoder_program_at(const std::string& path) {
-  Result<DecoderProgram> found = decoder_program(path, SampleLimits{});
+  Result<DecoderProgram> found = decoder_program(path, Limits{});
   if (!found) FAIL(found.error().message);
   return *std::move(found);
 }

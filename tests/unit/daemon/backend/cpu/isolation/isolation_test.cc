@@ -142,14 +142,14 @@ TEST_CASE("a decoder process packs a JPEG to the bytes that a lane packs it to",
 
 TEST_CASE("a decoder process reaches as far as limits that are in force now", "[isolation]") {
   DecoderProgram program = decoder_under_test();
-  InForce<SampleLimits> limits(SampleLimits{.encoded = 1_MiB, .pixels = 10'000, .side = 100});
+  InForce<Limits> limits(Limits{.sample = {.encoded = 1_MiB, .pixels = 10'000, .side = 100}});
   program.limits = limits;
   DecoderChildren children(program);
   PixelBuffer buffer;
   const LibraryFile large = png_file(1500, 1200);
   REQUIRE_FALSE(children.decode(large.format, whole_of(large), buffer));
 
-  limits.put(SampleLimits{});
+  limits.put(Limits{});
 
   REQUIRE(children.decode(large.format, whole_of(large), buffer));
 }

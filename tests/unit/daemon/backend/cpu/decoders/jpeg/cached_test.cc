@@ -19,7 +19,7 @@ struct Rig {
   Counters counters;
   ImageCache cache;
   ImageWorkspace workspace{JpegPath::kFastest, {}, &cache};
-  CachedMaker maker{workspace, SampleLimits{}, kernels::best_target()};
+  CachedMaker maker{workspace, Limits{}, kernels::best_target()};
   const Recipe recipe = Recipe::evaluate(40, 32);
   CacheWish wish{.tensor_of = 5};
   std::vector<std::byte> out = std::vector<std::byte>(3 * 32 * 32);
