@@ -1,6 +1,7 @@
 #include "client/cli/folder_pass.h"
 
 #include "client/cli/interrupt.h"
+#include "client/cli/text/bad_lines.h"
 #include "client/cli/text/progress.h"
 #include "client/cli/text/skipped_files.h"
 
@@ -13,6 +14,7 @@ constexpr std::uint32_t kBatch = 64;
 
 Result<void> go_through(Epoch& epoch, std::uint64_t total, const FolderPass& pass, PassOutcome& outcome) {
   Progress progress(progress_style(pass.quiet));
+  BadLines bad_lines;
   const auto began = Clock::now();
   auto deadline = began + kPatience;
   while (!interrupted()) {
@@ -26,6 +28,8 @@ Result<void> go_through(Epoch& epoch, std::uint64_t total, const FolderPass& pas
     outcome.images += tensor.samples();
     for (std::size_t i = 0; i < tensor.samples(); ++i) outcome.unpacked.add(tensor.sample(i).unpacked);
     outcome.bad += (*batch)->bad;
+    for (const SampleError& error : (*batch)->errors)
+      if (pass.lists_bad) bad_lines.add(error, progress);
     deadline = Clock::now() + kPatience;
     progress.update({.title = pass.title,
                      .done = outcome.images,
@@ -34,6 +38,8 @@ Result<void> go_through(Epoch& epoch, std::uint64_t total, const FolderPass& pas
                      .bad = outcome.bad,
                      .elapsed = outcome.elapsed});
   }
+  progress.clear();
+  bad_lines.finish();
   return {};
 }
 

@@ -21,6 +21,7 @@ struct FolderPass {
   CacheUse cache = CacheUse::kPacked;  // the most that is kept, from the first touch on
   std::string title;                   // of the progress bar
   bool quiet = false;                  // no lines where there is no terminal
+  bool lists_bad = true;               // bad samples with their reasons, on stderr
 };
 
 struct PassOutcome {

@@ -126,6 +126,7 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
   warmed.packed_before = made.kinds[kPackedKind].hits;
   if (made.kinds[kPackedKind].made > 0 || made.first + made.kinds[0].hits <= 0 || interrupted()) return warmed;
   pass.title = "packing";
+  pass.lists_bad = false;  // the first pass has
   MILLRACE_TRY(const PassOutcome second, pass_over(client, pass));
   warmed.pass.elapsed += second.elapsed;
   if (!interrupted()) warmed.pass.unpacked = second.unpacked;  // which knows better

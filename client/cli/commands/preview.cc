@@ -311,6 +311,9 @@ void add_preview(Command app, Chosen& chosen) {
     require_fits(command, options->recipe);
     if (options->recipe.preset == "none")
       reject("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
+    const std::string ending = fs::path(options->output).extension().string();
+    if (!ending.empty() && ending != ".png" && ending != ".PNG")
+      reject("--output", "is written as a PNG file: name it *.png, not *" + ending);
     if (options->each_step && !options->recipe.views.empty())
       reject("--each-step", "shows the steps of one recipe: without --view, give a view's steps as --step");
     if (options->each_step && options->recipe.steps.empty() && !options->recipe.erase)

@@ -269,8 +269,13 @@ class Recipe(Checked):
         return Recipe(**{name: getattr(views[0], name) for name in _SHARED}, views=views)
 
     def normalised(self, dtype: AnyDType, by: Normalise | None = None) -> Recipe:
-        """This recipe with the output in ``dtype``; floats are normalised (``by``, else ImageNet's values), uint8 is not."""
+        """This recipe with the output in ``dtype``; floats are normalised (``by``, else ImageNet's values), uint8 is not.
+
+        InvalidRequest: ``by`` beside uint8.
+        """
         name = dtype_name(dtype)
+        if name == "uint8" and by is not None:
+            raise InvalidRequest("Recipe.normalised: uint8 is not normalised; choose float32, float16 or bfloat16, or leave `by` out")
         normalise = None if name == "uint8" else by or Normalise()
         return dataclasses.replace(self, dtype=name, normalise=normalise)
 
