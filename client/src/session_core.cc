@@ -1,5 +1,7 @@
 #include "client/src/session_core.h"
 
+#include <fcntl.h>
+
 #include <cstring>
 
 #include "client/src/wire/asked_again.h"
@@ -102,9 +104,16 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
   if (is_on_gpu) MILLRACE_TRY_VOID(receive_memory(*holding, reply, options.memory, deadline));
-  std::shared_ptr<SessionCore> core(new SessionCore(
-      std::move(holding), channel, options, std::move(knowledge), from_message(reply.limits()),
-      Bytes{reply.slot_bytes()}, reply.requests_by_socket() ? Wire::Requests::kBySocket : Wire::Requests::kByStream));
+  UniqueFd replies = holding->take_replies();
+  UniqueFd requests(::fcntl(replies.get(), F_DUPFD_CLOEXEC, 0));
+  if (!requests)
+    return Error{
+        Code::kExhausted,
+        "open_session: this process may have no further descriptor; raise its limit of open files (ulimit -n)"};
+  auto wire = std::make_shared<Wire>(channel, std::move(replies), std::move(requests));
+  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), options, std::move(knowledge),
+                                                    from_message(reply.limits()), Bytes{reply.slot_bytes()},
+                                                    std::move(wire)));
   const Result<void> attached = core->attach(ticket, deadline);
   const bool cut_off = !attached && (attached.error().code == Code::kCancelled || core->holding().has_ended());
   if (cut_off) return ended_meanwhile(address, attached.error());
@@ -112,15 +121,15 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   return core;
 }
 
-SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-                         DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes, Wire::Requests way)
+SessionCore::SessionCore(std::shared_ptr<Holding> holding, const SessionOptions& options, DaemonKnowledge knowledge,
+                         const RequestLimits& limits, Bytes slot_bytes, std::shared_ptr<Wire> wire)
     : recipe_(options.recipe),
       batch_(options.batch),
       knowledge_(std::move(knowledge)),
       limits_(limits),
       slot_bytes_(slot_bytes),
       holding_(std::move(holding)),
-      wire_(std::make_shared<Wire>(channel, holding_->take_replies(), way)),
+      wire_(std::move(wire)),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
 
 Result<void> SessionCore::send(v1::ClientMessage message, std::span<const LargeImage> images) {
@@ -143,10 +152,7 @@ Deadline SessionCore::look_at_device() {
 }
 
 Result<void> SessionCore::attach(const std::string& ticket, Deadline deadline) {
-  v1::ClientMessage message;
-  message.mutable_attach()->set_ticket(ticket);
   wire_->start(ticket, [inbox = inbox_](v1::ServerMessage& arrived) { inbox->deliver(arrived); });
-  wire_->send(std::move(message));
   MILLRACE_TRY(id_, wait(deadline, "open_session", [this] { return inbox_->attached(); }));
   return {};
 }

@@ -64,8 +64,8 @@ class SessionCore {
  private:
   static Result<std::shared_ptr<SessionCore>> open_once(const Address& address, const SessionOptions& options,
                                                         Bytes slot_bytes, Deadline deadline);
-  SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-              DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes, Wire::Requests way);
+  SessionCore(std::shared_ptr<Holding> holding, const SessionOptions& options, DaemonKnowledge knowledge,
+              const RequestLimits& limits, Bytes slot_bytes, std::shared_ptr<Wire> wire);
   Result<void> attach(const std::string& ticket, Deadline deadline);
   // Gives back the slots that the GPU has done with. Returns when to look again.
   Deadline look_at_device();

@@ -29,10 +29,9 @@
 //   replies  := (length u32 | ServerMessage of `length` bytes, serialised){*}
 //   requests := (length u32 | ClientMessage of `length` bytes, serialised){*}
 //
-// Requests may go by it where OpenSessionReply.requests_by_socket says so: all ClientMessages but Attach, which goes by the
-// gRPC stream, as any of them may. They are taken in their order from when the session is attached; between stream and
-// socket there is no order. What is no message, or longer than Limits.message_bytes, ends the stream with the reason. A
-// client that shuts its end for writing is answered all the same.
+// Requests are all ClientMessages but Attach, which goes by the gRPC stream. They are taken in their order from when the
+// session is attached. What is no message, or longer than Limits.message_bytes, ends the stream with the reason. A client
+// that shuts its end for writing is answered all the same.
 //
 // A reply's length of 0 is an early wake-up and no message: the last sample of a batch has ended. It wakes the client while the
 // daemon is still at work; the message follows soon, or later where the error policy repairs the slot or an epoch's order holds the

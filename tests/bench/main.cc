@@ -42,7 +42,7 @@ constexpr Group kGroups[] = {
     {"fair.error fair.victim.priority fair.victim.urgent fair.victim.sessions fair.victim.giants fair.victim.sparse "
      "fair.victim.padded "
      "fair.victim.missing "
-     "fair.victim.links fair.victim.tiny fair.victim.refused fair.victim.cancels fair.victim.stream "
+     "fair.victim.links fair.victim.tiny fair.victim.refused fair.victim.cancels "
      "fair.victim.statistics "
      "fair.victim.cancelled latency.busy",
      run_neighbours},

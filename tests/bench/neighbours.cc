@@ -149,7 +149,6 @@ std::vector<Attack> attacks(const std::string& folder, const std::vector<std::st
           {"tiny", {"work", {"inline=1", "batch=256", "side=32", "sessions=4", "slots=8", tiny}}},
           {"refused", {"work", {"packed=1", "batch=60000", "slot_mib=8", "slots=4", "/n"}}},
           {"cancels", {"send_cancels", {}}},
-          {"stream", {"send_cancels", {"by=stream"}}},
           {"statistics", {"ask_statistics", {}}},
           {"cancelled", {"cancel_calls", {}, "begins"}}};
 }

@@ -20,11 +20,6 @@ std::string with_length(int field, std::size_t length) {
 
 }  // namespace
 
-void put_in(v1::ClientMessage& message, std::span<const LargeImage> images) {
-  for (const LargeImage& image : images)
-    message.mutable_submit()->mutable_samples(image.sample)->set_encoded(image.bytes.data(), image.bytes.size());
-}
-
 MessageParts::MessageParts(v1::ClientMessage message, std::span<const LargeImage> images) : own_(kLengthBytes, '\0') {
   google::protobuf::RepeatedPtrField<v1::Sample> samples;
   if (!images.empty()) samples.Swap(message.mutable_submit()->mutable_samples());

@@ -26,9 +26,6 @@ struct LargeImage {
   std::span<const std::byte> bytes{};
 };
 
-// Copies them into it: for the way by gRPC.
-void put_in(v1::ClientMessage& message, std::span<const LargeImage> images);
-
 class MessageParts {
  public:
   // `images`: of different samples, in their order.

@@ -1,6 +1,5 @@
 #include "client/src/wire/wire.h"
 
-#include <fcntl.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
@@ -23,7 +22,7 @@ gpr_timespec grpc_deadline(Deadline deadline) {
 // not, the message goes with the next call.
 constexpr std::chrono::milliseconds kFlushWithin{5};
 
-// How long the leader looks after an unfinished write before it looks for replies again.
+// How long the leader looks after an unfinished message before it looks for replies again.
 constexpr std::chrono::milliseconds kSlice{1};
 
 // How long the stream's status may take after the reply socket's end.
@@ -39,13 +38,6 @@ Error why_ended(const grpc::Status& status, const grpc::ClientContext& context, 
                                        "); once it runs again open a new session; an epoch goes on from its position"};
 }
 
-// With a descriptor of its own: the reader lets go of its one at the end, whichever thread writes at that moment.
-// Without one, for want of descriptors, requests go by the stream.
-std::optional<RequestWriter> writer_to(const UniqueFd& socket) {
-  UniqueFd own(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
-  return own ? std::optional<RequestWriter>(std::move(own)) : std::nullopt;
-}
-
 }  // namespace
 
 struct Wire::Grpc {
@@ -55,16 +47,17 @@ struct Wire::Grpc {
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream;
+  v1::ClientMessage attach;
   v1::ServerMessage incoming;  // Attached
   grpc::Status status;
 
   static void* tag(Event event) { return reinterpret_cast<void*>(event); }
 };
 
-Wire::Wire(const DaemonChannel& channel, UniqueFd replies, Requests way)
+Wire::Wire(const DaemonChannel& channel, UniqueFd replies, UniqueFd requests)
     : address_(channel.address()),
       grpc_(std::make_unique<Grpc>(channel)),
-      requests_(way == Requests::kBySocket ? writer_to(replies) : std::nullopt),
+      requests_(std::move(requests)),
       replies_(std::move(replies)) {}
 
 Wire::~Wire() {
@@ -83,6 +76,7 @@ Wire::~Wire() {
 void Wire::start(const std::string& ticket, Sink sink) {
   sink_ = std::move(sink);
   grpc_->context.AddMetadata(kTicketMetadata, ticket);
+  grpc_->attach.mutable_attach()->set_ticket(ticket);
   grpc_->stream = grpc_->stub->AsyncStream(&grpc_->context, &grpc_->queue, Grpc::tag(Event::kStarted));
 }
 
@@ -91,18 +85,8 @@ void Wire::send(v1::ClientMessage message, std::span<const LargeImage> images) {
   MutexLock lock(mutex_);
   if (attached_ && !leading_ && replies_.hung_up()) hear_the_end();
   if (broken_) return;
-  if (requests_ && attached_) {
-    requests_->send(MessageParts(std::move(message), images), deadline_after(kFlushWithin));
-    if (is_behind() && leading_) replies_.wake();
-    return;
-  }
-  put_in(message, images);
-  outgoing_.push_back(std::move(message));
-  write_next();
-  // gRPC goes on with a write only while somebody polls, and the leader may be waiting for replies.
-  const Deadline patience = deadline_after(kFlushWithin);
-  while (writing_ && !polling_ && !broken_ && std::chrono::steady_clock::now() < patience) poll_stream(patience);
-  if (writing_ && leading_) replies_.wake();  // then the leader has to see to it
+  requests_.send(MessageParts(std::move(message), images), deadline_after(kFlushWithin));
+  if (requests_.unsent() > 0 && leading_) replies_.wake();  // then the leader has to see to it
 }
 
 // A write would fail, and with it the connection, before anybody has read why the stream has ended.
@@ -113,7 +97,7 @@ void Wire::hear_the_end() {
 
 std::size_t Wire::unsent() const {
   MutexLock lock(mutex_);
-  return outgoing_.size() + (requests_ ? requests_->unsent() : 0);
+  return requests_.unsent();
 }
 
 std::uint64_t Wire::seen() const {
@@ -157,11 +141,10 @@ void Wire::lead(Deadline deadline) {
     } else {
       poll_stream(deadline);
     }
-  } else if (is_behind()) {
+  } else if (requests_.unsent() > 0) {
     // A message that the daemon is slow to take: both ways need looking after.
     const Deadline slice = std::min(deadline, deadline_after(kSlice));
-    if (writing_ && !polling_) poll_stream(slice);
-    if (requests_) static_cast<void>(requests_->flush(Deadline::min()));
+    static_cast<void>(requests_.flush(Deadline::min()));
     read_replies(slice);
   } else {
     read_replies(deadline);
@@ -206,11 +189,7 @@ bool Wire::handle(Event event, bool ok) {
     case Event::kStarted:
       if (!ok) return finish(), false;
       grpc_->stream->Read(&grpc_->incoming, Grpc::tag(Event::kRead));
-      {
-        MutexLock lock(mutex_);
-        started_ = true;
-        write_next();
-      }
+      grpc_->stream->Write(grpc_->attach, Grpc::tag(Event::kWritten));
       return false;
     case Event::kRead:
       if (!ok) return finish(), false;
@@ -224,9 +203,7 @@ bool Wire::handle(Event event, bool ok) {
       return true;
     case Event::kWritten: {
       MutexLock lock(mutex_);
-      writing_ = false;
       if (!ok) broken_ = true;  // the read that is always under way says why
-      write_next();
       return false;
     }
     case Event::kFinished: {
@@ -239,17 +216,9 @@ bool Wire::handle(Event event, bool ok) {
   return false;
 }
 
-void Wire::write_next() {
-  if (!started_ || writing_ || broken_ || outgoing_.empty()) return;
-  writing_ = true;
-  grpc_->stream->Write(outgoing_.front(), Grpc::tag(Event::kWritten));  // serialises at once
-  outgoing_.pop_front();
-}
-
 void Wire::finish() {
   MutexLock lock(mutex_);
   broken_ = true;
-  outgoing_.clear();
   grpc_->stream->Finish(&grpc_->status, Grpc::tag(Event::kFinished));
 }
 

@@ -3,9 +3,8 @@
 // waiters share one session.
 //
 // The session's gRPC stream begins it, with Attach and its answer, and at its end says why it has ended. All else goes and
-// comes by the reply socket, whose end means that the stream ends as well; an older daemon takes requests by the stream
-// alone. The two are not ordered: the wire has ended only when both have, so that nothing that the daemon sent before is
-// lost.
+// comes by the reply socket, whose end means that the stream ends as well. The two are not ordered: the wire has ended
+// only when both have, so that nothing that the daemon sent before is lost.
 //
 //   for (;;) {
 //     const auto seen = wire.seen();
@@ -20,7 +19,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,18 +40,17 @@ class Wire {
  public:
   using Sink = std::function<void(v1::ServerMessage&)>;
 
-  enum class Requests : std::uint8_t { kByStream, kBySocket };
-
-  Wire(const DaemonChannel& channel, UniqueFd replies, Requests way);  // `replies`: the reply socket
+  // Two descriptors of the reply socket: its reader lets go of one at the end, whichever thread writes at that moment.
+  Wire(const DaemonChannel& channel, UniqueFd replies, UniqueFd requests);
   ~Wire();  // cancels the stream. REQUIRES: nobody is in pump()
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
-  // Begins the stream. `sink` outlives the wire's last pump().
+  // Begins the stream, with Attach. `sink` outlives the wire's last pump().
   void start(const std::string& ticket, Sink sink);
 
-  // Sends a message, or queues it; waits for no answer, at most some milliseconds for it, or the one before it, to leave. After the
-  // stream's end it is dropped.
+  // Sends a message, or queues it; waits for no answer, at most some milliseconds for it, or the one before it, to leave.
+  // After the stream's end it is dropped. REQUIRES: Attached has come.
   // `images`: what is missing in a Submit.
   void send(v1::ClientMessage message, std::span<const LargeImage> images = {}) MILLRACE_EXCLUDES(mutex_);
   std::size_t unsent() const MILLRACE_EXCLUDES(mutex_);
@@ -79,8 +76,6 @@ class Wire {
   void hear_the_end() MILLRACE_REQUIRES(mutex_);                   // REQUIRES: !leading_
   void end_if_all_came() MILLRACE_REQUIRES(mutex_);
   bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);  // true: something that waiters should look at
-  void write_next() MILLRACE_REQUIRES(mutex_);
-  bool is_behind() const MILLRACE_REQUIRES(mutex_) { return writing_ || (requests_ && requests_->unsent() > 0); }
   void finish() MILLRACE_EXCLUDES(mutex_);
   bool forked() const { return ::getpid() != pid_; }
 
@@ -90,18 +85,15 @@ class Wire {
   Sink sink_;
   mutable Mutex mutex_;
   Condition changed_;
-  std::optional<RequestWriter> requests_ MILLRACE_GUARDED_BY(mutex_);  // none: they go by the stream
-  ReplyReader replies_;                                                // the leader's, but for wake()
+  RequestWriter requests_ MILLRACE_GUARDED_BY(mutex_);
+  ReplyReader replies_;  // the leader's, but for wake()
   bool leading_ MILLRACE_GUARDED_BY(mutex_) = false;
-  bool polling_ MILLRACE_GUARDED_BY(mutex_) = false;   // somebody polls the stream: the leader, or who sends
+  bool polling_ MILLRACE_GUARDED_BY(mutex_) = false;   // somebody polls the stream: the leader, or a sender
   bool attached_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has brought its only message
   bool drained_ MILLRACE_GUARDED_BY(mutex_) = false;   // the reply socket has ended
   bool finished_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has, and its status is there
   std::uint64_t version_ MILLRACE_GUARDED_BY(mutex_) = 0;
-  bool started_ MILLRACE_GUARDED_BY(mutex_) = false;
-  bool writing_ MILLRACE_GUARDED_BY(mutex_) = false;
-  bool broken_ MILLRACE_GUARDED_BY(mutex_) = false;                     // no read or write will succeed any more
-  std::deque<v1::ClientMessage> outgoing_ MILLRACE_GUARDED_BY(mutex_);  // by the stream
+  bool broken_ MILLRACE_GUARDED_BY(mutex_) = false;  // no read or write will succeed any more
   std::optional<Error> ended_ MILLRACE_GUARDED_BY(mutex_);
 };
 

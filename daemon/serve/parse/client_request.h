@@ -20,9 +20,6 @@
 
 namespace millrace {
 
-struct AttachRequest {
-  Ticket ticket{};
-};
 struct CancelRequest {
   BatchId batch{};
 };
@@ -63,15 +60,15 @@ struct StopEpochRequest {
 // What an answer is about; monostate: nothing that has an id.
 using Subject = std::variant<std::monostate, BatchId, DatasetId, EpochStreamId, QuestionId>;
 
-// A message that says nothing sensible; the stream goes on.
+// A message that says nothing sensible; the session goes on.
 struct RefusedRequest {
   Subject subject;
   Error error;
 };
 
-using ClientRequest = std::variant<AttachRequest, BatchRequest, CancelRequest, ReleaseRequest, OpenDatasetRequest,
-                                   ListFilesRequest, NameFilesRequest, CloseDatasetRequest, EpochRequest,
-                                   GiveBatchesRequest, StopEpochRequest, RefusedRequest>;
+using ClientRequest =
+    std::variant<BatchRequest, CancelRequest, ReleaseRequest, OpenDatasetRequest, ListFilesRequest, NameFilesRequest,
+                 CloseDatasetRequest, EpochRequest, GiveBatchesRequest, StopEpochRequest, RefusedRequest>;
 
 // Sessions.Open.
 struct OpenRequest {

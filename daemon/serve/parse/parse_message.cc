@@ -54,12 +54,6 @@ ClientRequest or_refused(Result<Request> parsed, Subject subject) {
   return *std::move(parsed);
 }
 
-Result<AttachRequest> parse_attach(const v1::Attach& attach) {
-  if (has_unknown_fields(attach)) return unknown_field(attach);
-  MILLRACE_TRY_IN("attach", const Ticket ticket, parse_ticket(attach.ticket()));
-  return AttachRequest{ticket};
-}
-
 Result<CancelRequest> parse_cancel(const v1::Cancel& cancel) {
   if (has_unknown_fields(cancel)) return unknown_field(cancel);
   return CancelRequest{BatchId{cancel.batch_id()}};
@@ -92,13 +86,21 @@ Result<Ticket> parse_ticket(std::string_view bytes) {
   return ticket;
 }
 
+Result<Ticket> parse_attach(const v1::ClientMessage& message) {
+  if (has_unknown_fields(message)) return unknown_field(message);
+  if (!message.has_attach()) return Error{Code::kPrecondition, "the first message of a stream must be Attach"};
+  if (has_unknown_fields(message.attach())) return unknown_field(message.attach());
+  MILLRACE_TRY_IN("attach", const Ticket ticket, parse_ticket(message.attach().ticket()));
+  return ticket;
+}
+
 ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, const DatasetTable& datasets,
                             std::chrono::steady_clock::time_point now) {
   const Subject subject = subject_of(message);
   if (has_unknown_fields(message)) return RefusedRequest{subject, unknown_field(message)};
   switch (message.message_case()) {
     case v1::ClientMessage::kAttach:
-      return or_refused(parse_attach(message.attach()), subject);
+      return RefusedRequest{subject, Error{Code::kInvalid, "attach: is the stream's message, and has been sent"}};
     case v1::ClientMessage::kSubmit:
       return or_refused(parse_submit(*message.mutable_submit(), limits, datasets, now), subject);
     case v1::ClientMessage::kCancel:

@@ -1,4 +1,4 @@
-// The entrance for everything that a client sends: one function a message of the stream, one for Sessions.Open. Pure
+// The entrance for everything that a client sends: one function for requests, one for Attach, one for Sessions.Open. Pure
 // functions, thread-safe; they run on the thread that has read the message.
 #pragma once
 
@@ -17,6 +17,9 @@ namespace millrace {
 // message and field.
 ClientRequest parse_message(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
                             std::chrono::steady_clock::time_point now);
+
+// A stream's one message. kPrecondition: another one than Attach. kInvalid: a malformed one.
+Result<Ticket> parse_attach(const v1::ClientMessage& message_untrusted);
 
 // kInvalid: not as long as a ticket is.
 Result<Ticket> parse_ticket(std::string_view bytes_untrusted);

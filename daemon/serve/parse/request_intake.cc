@@ -76,10 +76,8 @@ std::optional<BatchId> batch_with_more_samples(ByteView bytes, std::uint64_t mos
   return samples > most ? std::optional(BatchId{batch}) : std::nullopt;
 }
 
-}  // namespace
-
-TakenIn take_in(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
-                Account* account) {
+TakenIn with_room(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
+                  Account* account) {
   TakenIn taken{parse_message(message_untrusted, limits, datasets, std::chrono::steady_clock::now()), {}};
   const auto* batch = std::get_if<BatchRequest>(&taken.request);
   if (account == nullptr || batch == nullptr) return taken;
@@ -92,6 +90,8 @@ TakenIn take_in(v1::ClientMessage& message_untrusted, const Limits& limits, cons
   return taken;
 }
 
+}  // namespace
+
 std::optional<TakenIn> take_in(ByteView bytes_untrusted, v1::ClientMessage& message, const Limits& limits,
                                const DatasetTable& datasets, Account* account) {
   const std::uint64_t most = std::max<std::uint64_t>(limits.batch.samples, kParsedInAnyCase);
@@ -102,7 +102,7 @@ std::optional<TakenIn> take_in(ByteView bytes_untrusted, v1::ClientMessage& mess
                    {}};
   }
   if (!message.ParseFromArray(bytes_untrusted.data(), static_cast<int>(bytes_untrusted.size()))) return std::nullopt;
-  return take_in(message, limits, datasets, account);
+  return with_room(message, limits, datasets, account);
 }
 
 std::size_t bytes_beside_images(ByteView bytes_untrusted, std::size_t most) {

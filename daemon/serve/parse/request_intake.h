@@ -1,5 +1,4 @@
-// From a message to a request that is checked and has its room: the same for whatever way it came by. Functions,
-// thread-safe.
+// From a message's bytes to a request that is checked and has its room. Functions, thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +18,15 @@ struct TakenIn {
   Charge room;  // for what is kept of it
 };
 
-// A request that there is no room for becomes its refusal. The strings of `message_untrusted` are moved out of it.
-// `account`: null: nothing is charged.
-TakenIn take_in(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
-                Account* account);
-
 // Empties it for the next message: its memory stays, unless it was `bytes` long and that is much.
 void empty_for_next(v1::ClientMessage& message, Bytes bytes);
 
 // What came is no message at all.
 Error no_message();
 
-// The same of a message's bytes, as they came over a reply socket. A batch of more samples than may be is refused before
-// it is parsed. nullopt: they are no message.
+// What came over a reply socket. `message`: for its memory. A request that there is no room for becomes its refusal; a
+// batch of more samples than may be is refused before it is parsed. `account`: null: nothing is charged. nullopt: the
+// bytes are no message.
 std::optional<TakenIn> take_in(ByteView bytes_untrusted, v1::ClientMessage& message, const Limits& limits,
                                const DatasetTable& datasets, Account* account);
 

@@ -122,7 +122,6 @@ class SessionsService final : public SessionsOfBytes {
     reply.set_slots(opened.slots);
     reply.set_slot_bytes(opened.slot_bytes.count);
     reply.set_daemon_version(version_);
-    reply.set_requests_by_socket(true);
     *reply.mutable_vocabulary() = vocabulary_;
     *reply.mutable_limits() = limits_message(around_.limits.now());
     v1::Memory& memory = *reply.add_memories();

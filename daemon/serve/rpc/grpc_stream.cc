@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/serve/parse/parse_message.h"
 #include "daemon/serve/parse/request_intake.h"
 #include "daemon/serve/sessions/messages.h"
 #include "proto/rpc/own_words.h"
@@ -18,7 +19,7 @@ namespace millrace {
 namespace {
 
 constexpr std::chrono::milliseconds kLastWriteWithin{500};  // of a stream that ends while Attached is written
-constexpr std::size_t kAttachBytes = 4'096;                 // of the first message, far more than Attach has
+constexpr std::size_t kAttachBytes = 4'096;                 // far more than Attach has
 
 std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   const auto found = call.client_metadata().find(kTicketMetadata);
@@ -28,8 +29,12 @@ std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   return ticket;
 }
 
-Error no_attach() {
-  return Error{Code::kPrecondition, "the first message of a stream must be Attach"};
+Error too_long() {
+  return Error{Code::kPrecondition, "the first message of a stream must be Attach, which is shorter"};
+}
+
+Error one_message() {
+  return Error{Code::kPrecondition, "a stream has one message, Attach: send requests by the session's reply socket"};
 }
 
 }  // namespace
@@ -45,11 +50,7 @@ grpc::Status answer_with(const Error& error, grpc::CallbackServerContext& call) 
 }
 
 GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call)
-    : around_(surroundings),
-      call_(call),
-      ticket_untrusted_(ticket_in(call)),
-      datasets_(std::make_shared<const DatasetTable>(nullptr)),
-      patience_(surroundings.control) {
+    : around_(surroundings), call_(call), ticket_untrusted_(ticket_in(call)), patience_(surroundings.control) {
   boost::asio::post(around_.control, [this] { begin(); });
 }
 
@@ -81,46 +82,27 @@ void GrpcStream::read() {
 
 void GrpcStream::OnReadDone(bool ok) {
   if (!ok) return boost::asio::post(around_.control, [this] { read_ended(); });
-  const std::size_t length = incoming_.Length();
-  if (!account_ && length > kAttachBytes) return boost::asio::post(around_.control, [this] { finish(no_attach()); });
-  const grpc::Status read = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted_);
-  if (!read.ok()) return boost::asio::post(around_.control, [this] { finish(no_message()); });
-  TakenIn taken = take_in(message_untrusted_, around_.limits.now(), *datasets_, account_.get());
-  empty_for_next(message_untrusted_, Bytes{length});
-  boost::asio::post(around_.control, [this, taken = std::move(taken)]() mutable {
-    handle(std::move(taken.request), std::move(taken.room));
+  v1::ClientMessage message_untrusted;
+  const bool is_short = incoming_.Length() <= kAttachBytes;
+  const bool is_message =
+      is_short && grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted).ok();
+  boost::asio::post(around_.control, [this, is_short, is_message, message = std::move(message_untrusted)] {
+    if (status_) return;
+    if (session_) return finish(one_message());
+    if (!is_short) return finish(too_long());
+    if (!is_message) return finish(no_message());
+    attach(message);
+    if (!status_) read();
   });
 }
 
-void GrpcStream::handle(ClientRequest request, Charge room) {
-  if (status_) return;
-  if (session_) {
-    around_.sessions.handle(*session_, std::move(request), std::move(room));
-  } else {
-    attach(request);
-  }
-  if (!status_) read_on();
-}
-
-// A user who has had more than his part of a busy control thread is read again when he has not.
-void GrpcStream::read_on() {
-  if (!session_ || !around_.sessions.must_wait(*session_)) return read();
-  patience_.expires_after(ControlTime::kAskAgain);
-  patience_.async_wait([this](boost::system::error_code cancelled) {
-    if (!cancelled && !status_) read_on();
-  });
-}
-
-void GrpcStream::attach(const ClientRequest& request) {
-  if (const auto* refused = std::get_if<RefusedRequest>(&request)) return end(to_status(refused->error));
-  const auto* wanted = std::get_if<AttachRequest>(&request);
-  if (wanted == nullptr) return finish(no_attach());
-  Result<AttachedSession> attached = around_.sessions.attach(wanted->ticket, *this);
+void GrpcStream::attach(const v1::ClientMessage& message_untrusted) {
+  const Result<Ticket> ticket = parse_attach(message_untrusted);
+  if (!ticket) return finish(ticket.error());
+  const Result<SessionId> attached = around_.sessions.attach(*ticket, *this);
   if (!attached) return end(ticket_status(attached.error()));
-  session_ = attached->id;
+  session_ = *attached;
   around_.unattached.leave(*this);
-  datasets_ = std::move(attached->datasets);
-  account_ = std::move(attached->account);
   patience_.cancel();
   write_attached();
 }

@@ -1,6 +1,6 @@
-// One call of Sessions.Stream: reads a message, has it handled, reads the next. It answers Attach and ends with a
-// status; all else that a client is sent goes by its reply socket. gRPC's threads parse what was read and post;
-// everything else is on the control thread. A client that sends faster than it is served waits in its own socket.
+// One call of Sessions.Stream: it begins a session with Attach and its answer, and its status says why the session has
+// ended. Requests and their results go by the session's reply socket; a second message ends the stream. gRPC's threads
+// parse Attach and post; everything else is on the control thread.
 //
 //   begun ──Attach──▶ attached ──client ends, finish()──▶ finishing ──Attached is written──▶ finished ──OnDone──▶ deleted
 //     └─no Attach in time, refused, one too many, stop──────▲
@@ -64,10 +64,8 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
  private:
   void begin();
   void wait_for_attach();
-  void handle(ClientRequest request, Charge room);
-  void attach(const ClientRequest& request);
+  void attach(const v1::ClientMessage& message_untrusted);
   void read();
-  void read_on();
   void read_ended();
   void write_attached();
   void written();
@@ -80,9 +78,6 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   grpc::CallbackServerContext& call_;
   const std::optional<Ticket> ticket_untrusted_;  // of the call's metadata; Attach is what counts
   grpc::ByteBuffer incoming_;                     // gRPC's while a read is under way
-  v1::ClientMessage message_untrusted_;           // of it; kept for its memory, unless that is much
-  std::shared_ptr<const DatasetTable> datasets_;  // the session's; changes only while no read is under way
-  std::shared_ptr<Account> account_;              // likewise. Shared: see Ledger::account(); null: none yet
   std::optional<SessionId> session_;
   boost::asio::steady_timer patience_;  // for Attach, later for writing Attached
 

@@ -1,5 +1,6 @@
 #include "daemon/serve/sessions/reply_socket.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
@@ -40,6 +41,12 @@ void append(std::string& out, const v1::ServerMessage& message) {
 }
 
 }  // namespace
+
+std::optional<Error> ReplySocket::closed_by_client() {
+  pollfd end{.fd = socket_.native_handle(), .events = 0, .revents = 0};
+  if (::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0) return closed();
+  return std::nullopt;
+}
 
 Result<std::shared_ptr<ReplySocket>> ReplySocket::create(boost::asio::io_context& control, UniqueFd socket,
                                                          std::shared_ptr<Account> account) {

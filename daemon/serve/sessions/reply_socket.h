@@ -11,6 +11,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,8 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   // something, or the client's end; never once this has closed.
   void when_readable(std::function<void()> ready);
   int descriptor() { return socket_.native_handle(); }  // -1 once it has closed
+  // The error, if the client has closed its end, or is gone: it has shut more than its own way of saying something.
+  std::optional<Error> closed_by_client();
 
   // Closes after what was sent. Idempotent.
   void finish();

@@ -39,8 +39,12 @@ void RequestReader::start() {
   wait();
 }
 
+// A client that has only shut its end for writing is answered all the same.
 void RequestReader::wait() {
-  if (ended_) return;
+  if (ended_) {
+    if (const std::optional<Error> closed = socket_->closed_by_client()) give_up(*closed);
+    return;
+  }
   socket_->when_readable([weak = weak_from_this()] {
     if (const auto self = weak.lock(); self && !self->stopped_) self->read();
   });

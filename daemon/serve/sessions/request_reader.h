@@ -1,5 +1,5 @@
-// A session's requests over its reply socket, the other way: frames of proto/shm/handoff_wire.h, the same messages as on
-// the gRPC stream, which take no gRPC and no change of threads. Messages in which there is little to look at are parsed
+// A session's requests, which come over its reply socket, the other way: frames of proto/shm/handoff_wire.h, which take no
+// gRPC and no change of threads. Messages in which there is little to look at are parsed
 // where they are read, on the control thread; others on a thread for that, while nothing more of the session is read.
 //
 //   readable ──▶ received, 256 KiB at most ──▶ frames, few at a time ──▶ Port::requested()
@@ -39,6 +39,7 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
     virtual ~Port() = default;
     virtual void requested(ClientRequest request, Charge room) = 0;
     // Nothing more is read. kInvalid: what came is no message. kExhausted: it is too long, or there is no room for it.
+    // kPrecondition: the client has closed the socket.
     virtual void unreadable(const Error& why) = 0;
     // Likewise: a descriptor came along, and is gone again.
     virtual void sent_descriptor() = 0;

@@ -125,17 +125,13 @@ void Session::stream_ends() {
   if (replies_) replies_->finish();
 }
 
-void Session::handle(ClientRequest request, Charge room) {
+void Session::requested(ClientRequest request, Charge room) {
   if (auto* batch = std::get_if<BatchRequest>(&request)) return act(std::move(*batch), std::move(room));
   std::visit(
       [this](auto&& wanted) {
         if constexpr (!std::is_same_v<std::decay_t<decltype(wanted)>, BatchRequest>) act(std::move(wanted));
       },
       std::move(request));
-}
-
-void Session::act(AttachRequest) {
-  refuse({}, Error{Code::kInvalid, "attach: this stream is attached already"});
 }
 
 void Session::act(BatchRequest request, Charge room) {

@@ -120,19 +120,13 @@ class Session final : private RequestReader::Port {
   std::string opening_account() const;
   std::string summary() const;
 
-  // The answer goes to the reply socket. `room`: what is kept of the request is charged with it.
-  void handle(ClientRequest request, Charge room);
-
   // Its input ring: the client's descriptor. kPrecondition: it has one already. Otherwise RingMaker's errors.
   Result<UniqueFd> make_ring(Bytes size_untrusted);
 
-  // Shared with the stream, which parses on gRPC's threads.
-  std::shared_ptr<const DatasetTable> datasets() const { return datasets_; }
   const std::shared_ptr<Account>& account() const { return parts_.account; }
   void describe(v1::SessionStatistics& statistics) const;
 
  private:
-  void act(AttachRequest request);
   void act(BatchRequest request, Charge room);
   void act(CancelRequest request);
   void act(ReleaseRequest request);
@@ -146,7 +140,7 @@ class Session final : private RequestReader::Port {
   void act(RefusedRequest request);
 
   // RequestReader::Port: what comes by the reply socket.
-  void requested(ClientRequest request, Charge room) override { handle(std::move(request), std::move(room)); }
+  void requested(ClientRequest request, Charge room) override;
   void unreadable(const Error& why) override { cut_off(why); }
   void sent_descriptor() override { sent_descriptor_(); }
 
@@ -174,7 +168,7 @@ class Session final : private RequestReader::Port {
   std::shared_ptr<RequestReader> requests_;  // likewise; null: not attached
   std::function<void()> sent_descriptor_;
   SessionListings listings_;
-  std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
+  std::shared_ptr<DatasetTable> datasets_;  // shared with the reader of requests
   std::vector<std::string> folders_;        // of its datasets, the first ones
   std::uint64_t datasets_opened_ = 0, refused_ = 0;
   bool had_stream_ = false;

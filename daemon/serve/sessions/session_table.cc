@@ -295,25 +295,13 @@ Result<std::shared_ptr<const Caller>> SessionTable::caller_with(const Ticket& ti
   return connection->caller;
 }
 
-Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& stream) {
+Result<SessionId> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& stream) {
   const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
   if (!connection) return no_such_ticket();
   Session* session = find(connection->id);
   if (session == nullptr) return Error{Code::kPrecondition, "this ticket has no session yet: call Sessions.Open first"};
   MILLRACE_TRY_VOID(session->attach(stream));
-  return AttachedSession{session->id(), session->datasets(), session->account()};
-}
-
-void SessionTable::handle(SessionId id, ClientRequest request, Charge room) {
-  Session* session = find(id);
-  if (session == nullptr) return;
-  const auto working = services_.pipeline.control_time().work_for(session->caller().user());
-  session->handle(std::move(request), std::move(room));
-}
-
-bool SessionTable::must_wait(SessionId id) {
-  const Session* session = find(id);
-  return session != nullptr && services_.pipeline.control_time().must_wait(session->caller().user());
+  return session->id();
 }
 
 void SessionTable::detach(SessionId id, StreamEnd end) {

@@ -45,12 +45,6 @@ struct OpenedSession {
   Bytes memory_bytes;
 };
 
-struct AttachedSession {
-  SessionId id{};
-  std::shared_ptr<const DatasetTable> datasets;  // shared with the stream, which parses on gRPC's threads
-  std::shared_ptr<Account> account;              // shared: the stream charges what it parses to it
-};
-
 class SessionTable final : public HandoffServer::Events {
  public:
   // With its hand-off server, which listens when this returns. Errors: HandoffServer's. All that is passed by reference
@@ -74,11 +68,8 @@ class SessionTable final : public HandoffServer::Events {
 
   // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. kUnavailable: no reply socket.
   // `stream` is used until detach() or disconnected().
-  Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& stream);
-  // `room`: what is kept of the request is charged with it. Nothing happens once the session is gone.
-  void handle(SessionId id, ClientRequest request, Charge room = {});
-  bool must_wait(SessionId id);              // before its next request is read: see ControlTime
-  void detach(SessionId id, StreamEnd end);  // likewise
+  Result<SessionId> attach(const Ticket& ticket_untrusted, StreamPort& stream);
+  void detach(SessionId id, StreamEnd end);  // nothing happens once the session is gone
   void stream_ends(SessionId id);            // likewise: its stream has its status
 
   // An administrator ends the session: its client is told `why`, and all that it has goes. kNotFound: there is none.

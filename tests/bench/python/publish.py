@@ -70,7 +70,7 @@ AIMS = {
     "import.all_ms": ("value", "most", 150),
 }
 
-ATTACKS = "priority sessions giants sparse padded missing links tiny refused cancels stream statistics cancelled"
+ATTACKS = "priority sessions giants sparse padded missing links tiny refused cancels statistics cancelled"
 AIMS |= {f"fair.victim.{attack}": ("ratio", "least", 0.8) for attack in ATTACKS.split()}
 
 # Which figures stand in which table; by how their names begin.

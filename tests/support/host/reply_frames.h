@@ -26,11 +26,21 @@ std::string framed(const Message& message) {
   return frame_length(static_cast<std::uint32_t>(bytes.size())) + bytes;
 }
 
-// The next message from the client's end, early wake-ups left out; nullopt: its end. Throws when nothing comes in 20 s, or
-// what is no message.
-inline std::optional<v1::ServerMessage> read_reply(int socket) {
-  const timeval patience{20, 0};
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+// A request from the client's end, all of it, however long the daemon leaves it unread. false: the socket has ended.
+inline bool send_request(int socket, const v1::ClientMessage& request) {
+  const std::string bytes = framed(request);
+  for (std::size_t sent = 0; sent < bytes.size();) {
+    const ssize_t more = ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (more <= 0) return false;
+    sent += static_cast<std::size_t>(more);
+  }
+  return true;
+}
+
+// The next message that comes, early wake-ups left out; nullopt: the socket's end. Throws for what is no message, and
+// when no more comes where the socket has a time limit.
+template <class Message>
+std::optional<Message> read_frame(int socket) {
   std::uint32_t length = 0;
   while (length == 0) {
     const ssize_t got = ::recv(socket, &length, sizeof length, MSG_WAITALL);
@@ -38,11 +48,18 @@ inline std::optional<v1::ServerMessage> read_reply(int socket) {
     if (got != sizeof length) throw std::runtime_error("the reply socket brings no frame");
   }
   std::string bytes(length, 0);
-  v1::ServerMessage message;
+  Message message;
   if (::recv(socket, bytes.data(), length, MSG_WAITALL) != static_cast<ssize_t>(length) ||
       !message.ParseFromString(bytes))
     throw std::runtime_error("the reply socket brings no message");
   return message;
+}
+
+// At the client's end, for at most 20 s.
+inline std::optional<v1::ServerMessage> read_reply(int socket) {
+  const timeval patience{20, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  return read_frame<v1::ServerMessage>(socket);
 }
 
 }  // namespace millrace

@@ -52,18 +52,15 @@ int act_ask_statistics(const std::string& socket, Arguments) {
 }
 
 // Nothing is answered, so nothing has to be read.
-int act_send_cancels(const std::string& socket, Arguments arguments) {
+int act_send_cancels(const std::string& socket, Arguments) {
   constexpr int kAtOnce = 1'000;
   const RawSession session(socket, {});
   v1::ClientMessage cancel;
   cancel.mutable_cancel()->set_batch_id(1);
   std::string frames;
   for (int i = 0; i < kAtOnce; ++i) frames += framed(cancel);
-  const bool by_stream = option(arguments, "by", "socket") == "stream";
   while (true) {
-    for (int i = 0; by_stream && i < kAtOnce; ++i)
-      if (!session.stream->send(cancel)) throw std::runtime_error("the stream has ended");
-    for (std::size_t sent = 0; !by_stream && sent < frames.size();) {
+    for (std::size_t sent = 0; sent < frames.size();) {
       const ssize_t more = ::send(session.replies.get(), frames.data() + sent, frames.size() - sent, MSG_NOSIGNAL);
       if (more <= 0) throw std::runtime_error("the reply socket has ended");
       sent += static_cast<std::size_t>(more);

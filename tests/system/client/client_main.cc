@@ -36,9 +36,7 @@ constexpr Act kActs[] = {
     {"ask_statistics", act_ask_statistics,
      ": asks for statistics without end, eight times at once; says `done` after each"},
     {"send_cancels", act_send_cancels,
-     "[by=socket|stream]: cancels batches that are not there, without end, by the reply socket or the gRPC stream; "
-     "says `done` "
-     "after each 1,000"},
+     ": cancels batches that are not there, without end; says `done` after each 1,000"},
     {"send_frames", act_send_frames,
      "kind=KIND [connections=4]: sends HTTP/2 frames without end, until it is turned away; says `cut off`, `turned "
      "away`"},

@@ -67,7 +67,7 @@ struct GpuMemoryMill {
 };
 
 v1::ServerMessage ask(RawSession& session, const v1::ClientMessage& message) {
-  session.stream->send(message);
+  session.send(message);
   return session.receive();
 }
 
@@ -135,8 +135,8 @@ TEST_CASE("tensors in a GPU's memory are those of the host's, whichever backend 
     REQUIRE(found.places == expected.places);
     REQUIRE(std::count(found.backends.begin(), found.backends.end(), "cuda:0") >= 6);
     REQUIRE(std::count(found.backends.begin(), found.backends.end(), "cpu") >= 3);
-    host.stream->send(release_of(in_host.completed().handle()));
-    gpu.stream->send(release_of(on_gpu.completed().handle()));
+    host.send(release_of(in_host.completed().handle()));
+    gpu.send(release_of(on_gpu.completed().handle()));
   }
 }
 

@@ -78,7 +78,7 @@ bool is_failed(const v1::ServerMessage& message) {
 
 // The session's only slot has a tensor in it that nobody gives back: what is submitted from here on waits.
 void occupy(const RawSession& session, const SmallMill& mill) {
-  session.stream->send(batch_of(1'000, 1, mill.paths[0]));
+  session.send(batch_of(1'000, 1, mill.paths[0]));
   receive_until(session, [](const auto& message) { return message.has_completed(); });
 }
 
@@ -88,10 +88,10 @@ TEST_CASE("a session starts no more epochs than its limit, and one more once one
           "[bounds][system]") {
   const SmallMill mill("", "epochs = 3\n");
   const RawSession session = mill.session();
-  session.stream->send(mill.open_dataset(1));
+  session.send(mill.open_dataset(1));
   receive_until(session, is_opened);
 
-  for (std::uint64_t stream = 1; stream <= 4; ++stream) session.stream->send(shuffled_epoch(stream, stream));
+  for (std::uint64_t stream = 1; stream <= 4; ++stream) session.send(shuffled_epoch(stream, stream));
   const v1::Failed refused = receive_until(session, is_failed).back().failed();
 
   CHECK(refused.stream_id() == 4);
@@ -101,9 +101,9 @@ TEST_CASE("a session starts no more epochs than its limit, and one more once one
                       "or raise limits.epochs"));
   v1::ClientMessage stop;
   stop.mutable_stop_epoch()->set_stream_id(2);
-  session.stream->send(stop);
+  session.send(stop);
   receive_until(session, [](const auto& message) { return message.has_epoch_ended(); });
-  session.stream->send(shuffled_epoch(5, 5));
+  session.send(shuffled_epoch(5, 5));
   const v1::ServerMessage fifth =
       receive_until(session, [](const auto& message) {
         return message.epoch_started().stream_id() == 5 || message.failed().stream_id() == 5;
@@ -117,8 +117,7 @@ TEST_CASE("batches that wait are charged with all their samples, refused when th
   {
     const RawSession session = mill.session();
     occupy(session, mill);
-    for (std::uint64_t id = 1; id <= 8; ++id)
-      session.stream->send(batch_of(id, kManySamples, mill.folder / "is not there"));
+    for (std::uint64_t id = 1; id <= 8; ++id) session.send(batch_of(id, kManySamples, mill.folder / "is not there"));
 
     std::map<std::uint64_t, std::string> refused;
     receive_until(session, [&](const v1::ServerMessage& message) {
@@ -142,7 +141,7 @@ TEST_CASE("encoded bytes that wait within requests are charged", "[bounds][syste
     v1::ClientMessage message = batch_of(id, 1, "");
     message.mutable_submit()->mutable_samples(0)->set_encoded(std::string(1'000'000, 'x'));
     message.mutable_submit()->mutable_samples()->Add()->set_path(mill.paths[0]);
-    session.stream->send(message);
+    session.send(message);
   }
 
   const auto all = receive_until(session, [](const auto& message) {
@@ -159,7 +158,7 @@ TEST_CASE("a client that leaves its messages unread is cut off when there is no 
   const RawSession session = mill.session();
   v1::ClientMessage malformed = batch_of(1, 1, "relative/" + std::string(100, 'x'));
   bool writes = true;
-  for (int i = 0; writes && i < 200'000; ++i) writes = session.stream->send(malformed);
+  for (int i = 0; writes && i < 200'000; ++i) writes = session.send(malformed);
 
   const grpc::Status end = session.stream->finish();
 
@@ -179,12 +178,12 @@ TEST_CASE("a listing for which there is no room is refused, and one that two ses
 
   v1::ClientMessage too_much = mill.open_dataset(9);
   too_much.mutable_open_dataset()->set_path(crowded);
-  one.stream->send(too_much);
+  one.send(too_much);
   const v1::Failed refused = receive_until(one, is_failed).back().failed();
-  one.stream->send(mill.open_dataset(1));
+  one.send(mill.open_dataset(1));
   receive_until(one, is_opened);
   const double once = mill.in_use();
-  two.stream->send(mill.open_dataset(1));
+  two.send(mill.open_dataset(1));
   receive_until(two, is_opened);
 
   CHECK(refused.dataset_id() == 9);
@@ -218,10 +217,9 @@ TEST_CASE("another user's epochs run while one user asks for all memory for requ
   if (!is_root()) return skip_loudly("two users beside each other (needs root, to be several users)");
   const SmallMill mill("requests = \"8 MiB\"\n", "", true);
   const RawSession session = mill.session();
-  for (std::uint64_t id = 1; id <= 40; ++id)
-    session.stream->send(batch_of(id, kManySamples, mill.folder / "is not there"));
-  session.stream->send(mill.open_dataset(1));
-  for (std::uint64_t stream = 100; stream < 140; ++stream) session.stream->send(shuffled_epoch(stream, stream));
+  for (std::uint64_t id = 1; id <= 40; ++id) session.send(batch_of(id, kManySamples, mill.folder / "is not there"));
+  session.send(mill.open_dataset(1));
+  for (std::uint64_t stream = 100; stream < 140; ++stream) session.send(shuffled_epoch(stream, stream));
 
   const std::string victim = mill.daemon.run_client("epoch", {mill.pictures}, kVictim);
 

@@ -50,7 +50,7 @@ UniqueFd connect_to(const std::string& path, int type) {
 // A session from its beginning to a batch in its client's hand: everything that needs the daemon's threads.
 void round_trip(const RawMill& mill) {
   RawSession session(mill.daemon.socket(), {});
-  session.stream->send(mill.submit(1));
+  session.send(mill.submit(1));
   REQUIRE(session.receive().completed().batch_id() == 1);
 }
 

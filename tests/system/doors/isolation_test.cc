@@ -39,7 +39,7 @@ TEST_CASE("a session has one stream: a second one with the right ticket is refus
   second.send(attach_with(session.handoff.ticket()));
 
   REQUIRE_FALSE(second.finish().ok());
-  session.stream->send(mill.submit(1));
+  session.send(mill.submit(1));
   REQUIRE(session.receive().completed().batch_id() == 1);
 }
 
@@ -93,13 +93,13 @@ TEST_CASE("no answer, no figure and no line of the log holds a ticket", "[system
   for (const Malformed& malformed : malformed_submits()) {
     v1::ClientMessage message = mill.submit(1);
     malformed.spoil(*message.mutable_submit());
-    session.stream->send(message);
+    session.send(message);
     told += session.receive().SerializeAsString();
   }
   v1::ClientMessage stale;
   stale.mutable_release()->set_slot(77);
-  session.stream->send(stale);
-  session.stream->send(mill.submit(2));
+  session.send(stale);
+  session.send(mill.submit(2));
   told += session.receive().SerializeAsString();
   Client client = mill.daemon.connect();
   const auto refused = client.open_session({.slots = 200, .slot_bytes = 1_GiB * 900});

@@ -47,7 +47,7 @@ TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the strea
   for (const Malformed& malformed : malformed_submits()) {
     v1::ClientMessage message = mill.submit(++batch);
     malformed.spoil(*message.mutable_submit());
-    session.stream->send(message);
+    session.send(message);
 
     const v1::ServerMessage answer = session.receive();
 
@@ -56,7 +56,7 @@ TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the strea
     REQUIRE(answer.failed().code() == "INVALID_ARGUMENT");
     REQUIRE_THAT(answer.failed().message(), Catch::StartsWith(malformed.field));
   }
-  session.stream->send(mill.submit(1));
+  session.send(mill.submit(1));
   REQUIRE(session.receive().completed().batch_id() == 1);
   REQUIRE(mill.daemon.metric("millrace_requests_refused_total") >= static_cast<double>(malformed_submits().size()));
 }
@@ -64,13 +64,13 @@ TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the strea
 TEST_CASE("a batch id that is under way already is refused, the first one goes on", "[system]") {
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {.slots = 1});
-  session.stream->send(mill.submit(1));
+  session.send(mill.submit(1));
   const v1::Completed holding = session.receive().completed();
-  session.stream->send(mill.submit(2));  // waits for the slot
-  session.stream->send(mill.submit(2));
+  session.send(mill.submit(2));  // waits for the slot
+  session.send(mill.submit(2));
 
   const v1::ServerMessage refused = session.receive();
-  session.stream->send(release_of(holding.handle()));
+  session.send(release_of(holding.handle()));
   const v1::ServerMessage made = session.receive();
 
   REQUIRE(refused.failed().code() == "INVALID_ARGUMENT");
@@ -82,10 +82,10 @@ TEST_CASE("malformed datasets and epochs are errors of theirs that name the fiel
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {});
   const auto failure_of = [&](const v1::ClientMessage& message) {
-    session.stream->send(message);
+    session.send(message);
     return session.receive().failed();
   };
-  session.stream->send(mill.open_dataset(1));
+  session.send(mill.open_dataset(1));
   REQUIRE(session.receive().dataset_opened().samples() == 8);
 
   v1::ClientMessage relative = mill.open_dataset(2);
@@ -111,10 +111,10 @@ TEST_CASE("text that is not UTF-8 is an error of its request that names the fiel
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {});
   const auto failure_of = [&](const v1::ClientMessage& message) {
-    session.stream->send(message);
+    session.send(message);
     return session.receive().failed();
   };
-  session.stream->send(mill.open_dataset(1));
+  session.send(mill.open_dataset(1));
   REQUIRE(session.receive().dataset_opened().samples() == 8);
 
   v1::ClientMessage submit = mill.submit(7);
@@ -130,7 +130,7 @@ TEST_CASE("text that is not UTF-8 is an error of its request that names the fiel
   REQUIRE_THAT(failure_of(dataset).message(), Catch::StartsWith("extensions[0]: "));
   REQUIRE_THAT(failure_of(epoch).message(), Catch::StartsWith("backend: "));
   REQUIRE(failure_of(missing).code() == "NOT_FOUND");
-  session.stream->send(mill.submit(8));
+  session.send(mill.submit(8));
   REQUIRE(session.receive().completed().batch_id() == 8);
   REQUIRE_THAT(mill.daemon.errors(), !Catch::Contains("libprotobuf"));
 }
@@ -138,19 +138,19 @@ TEST_CASE("text that is not UTF-8 is an error of its request that names the fiel
 TEST_CASE("a stale or invented release is no harm to the holder of the slot", "[system]") {
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {.slots = 1});
-  session.stream->send(mill.submit(1));
+  session.send(mill.submit(1));
   const v1::TensorHandle first = session.receive().completed().handle();
-  session.stream->send(release_of(first));
-  session.stream->send(mill.submit(2));
+  session.send(release_of(first));
+  session.send(mill.submit(2));
   const v1::TensorHandle second = session.receive().completed().handle();
   REQUIRE(second.generation() > first.generation());
 
   v1::TensorHandle invented = second;
   invented.set_slot(4'000'000'000);
-  session.stream->send(release_of(first));
-  session.stream->send(release_of(invented));
+  session.send(release_of(first));
+  session.send(release_of(invented));
   for (int i = 0; i < 2; ++i) REQUIRE(session.receive().failed().code() == "FAILED_PRECONDITION");
-  session.stream->send(mill.submit(3));
+  session.send(mill.submit(3));
   REQUIRE(eventually([&] { return mill.daemon.metric("millrace_batches_admitted_total") == 3; }));
 
   REQUIRE(mill.daemon.metric("millrace_slots_free") == 0);
@@ -161,29 +161,35 @@ TEST_CASE("a stale or invented release is no harm to the holder of the slot", "[
   REQUIRE(header.generation == second.generation());
   REQUIRE(header.state == static_cast<std::uint32_t>(shm::SlotState::kSealed));
   munmap(mapped, session.segment_bytes);
-  session.stream->send(release_of(second));
+  session.send(release_of(second));
   REQUIRE(session.receive().completed().batch_id() == 3);
 }
 
 TEST_CASE("bytes that are no message end their stream with a status that says so", "[system]") {
   const RawMill mill;
   RawSession other(mill.daemon.socket(), {});
-  for (const bool attached : {false, true}) {
-    const auto channel = raw_channel(mill.daemon.socket());
-    RawHandoff handoff(mill.daemon.socket());
-    handoff.hello();
-    v1::OpenSessionReply opened;
-    REQUIRE(raw_open(channel, open_with(handoff.ticket()), opened).ok());
-    std::vector<std::string> messages{"\xff\xff\xff this is no message"};
-    if (attached) messages.insert(messages.begin(), attach_with(handoff.ticket()).SerializeAsString());
+  const std::string rubbish = "\xff\xff\xff this is no message";
+  const auto channel = raw_channel(mill.daemon.socket());
+  RawHandoff handoff(mill.daemon.socket());
+  handoff.hello();
+  v1::OpenSessionReply opened;
+  REQUIRE(raw_open(channel, open_with(handoff.ticket()), opened).ok());
 
-    const grpc::Status status = status_after(channel, "/millrace.v1.Sessions/Stream", messages);
+  const grpc::Status first = status_after(channel, "/millrace.v1.Sessions/Stream", {rubbish});
+  const std::string attach = attach_with(handoff.ticket()).SerializeAsString();
+  const grpc::Status second = status_after(channel, "/millrace.v1.Sessions/Stream", {attach, rubbish});
+  RawSession session(mill.daemon.socket(), {});
+  const std::string frame = frame_length(static_cast<std::uint32_t>(rubbish.size())) + rubbish;
+  REQUIRE(::send(session.replies.get(), frame.data(), frame.size(), 0) == static_cast<ssize_t>(frame.size()));
+  const grpc::Status by_socket = session.stream->finish();
 
-    CAPTURE(attached, status.error_message());
-    REQUIRE(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-    REQUIRE_THAT(status.error_message(), Catch::Contains("no ClientMessage"));
-  }
-  other.stream->send(mill.submit(1));
+  CHECK(first.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(first.error_message(), Catch::Contains("no ClientMessage"));
+  CHECK(second.error_code() == grpc::StatusCode::FAILED_PRECONDITION);  // and is not parsed
+  CHECK_THAT(second.error_message(), Catch::Contains("reply socket"));
+  CHECK(by_socket.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK_THAT(by_socket.error_message(), Catch::Contains("no ClientMessage"));
+  other.send(mill.submit(1));
   REQUIRE(other.receive().completed().batch_id() == 1);
 }
 

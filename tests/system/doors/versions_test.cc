@@ -20,10 +20,10 @@ TEST_CASE("a newer client's fields are refused one request at a time, and the st
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {});
   const auto failure_of = [&](const v1::ClientMessage& message) {
-    session.stream->send(message);
+    session.send(message);
     return session.receive().failed();
   };
-  session.stream->send(mill.open_dataset(1));
+  session.send(mill.open_dataset(1));
   REQUIRE(session.receive().dataset_opened().samples() == 8);
   v1::ClientMessage submit = mill.submit(7), dataset = mill.open_dataset(2), epoch = RawMill::start_epoch(5, 1);
   add_unknown(*submit.mutable_submit()->mutable_recipe());
@@ -33,7 +33,7 @@ TEST_CASE("a newer client's fields are refused one request at a time, and the st
   CHECK_THAT(failure_of(submit).message(), Catch::StartsWith("recipe.500: a field of Recipe that millraced "));
   CHECK_THAT(failure_of(dataset).message(), Catch::StartsWith("500: a field of OpenDataset that millraced "));
   CHECK_THAT(failure_of(epoch).message(), Catch::StartsWith("recipe.resize.500: a field of Resize that millraced "));
-  session.stream->send(mill.submit(8));
+  session.send(mill.submit(8));
   CHECK(session.receive().completed().batch_id() == 8);
 }
 

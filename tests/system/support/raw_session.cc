@@ -100,7 +100,7 @@ RawStream::~RawStream() {
 void RawStream::attach(const std::string& ticket) {
   v1::ClientMessage message;
   message.mutable_attach()->set_ticket(ticket);
-  send(message);
+  stream_->Write(message);
   v1::ServerMessage answer;
   if (!stream_->Read(&answer)) throw std::runtime_error("the stream has ended: " + finish().error_message());
   if (!answer.has_attached()) throw std::runtime_error("the stream is not attached");

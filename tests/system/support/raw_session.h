@@ -20,6 +20,7 @@
 #include "millrace/v1/session.grpc.pb.h"
 #include "proto/base/unique_fd.h"
 #include "proto/shm/handoff_wire.h"
+#include "tests/support/host/reply_frames.h"
 
 namespace millrace {
 
@@ -59,8 +60,8 @@ class RawStream {
   explicit RawStream(std::shared_ptr<grpc::Channel> channel);
   ~RawStream();  // cancels it
 
-  bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
-  void attach(const std::string& ticket);  // and waits for Attached
+  bool send(const v1::ClientMessage& message) { return stream_->Write(message); }  // the daemon takes one, Attach
+  void attach(const std::string& ticket);                                          // and waits for Attached
   // How the stream ended. REQUIRES: the daemon ends it.
   grpc::Status finish();
 
@@ -80,6 +81,7 @@ struct RawSessionSpec {
 struct RawSession {
   RawSession(const std::string& socket, const RawSessionSpec& spec);
 
+  bool send(const v1::ClientMessage& request) const { return send_request(replies.get(), request); }
   v1::ServerMessage receive() const;  // the next one from the reply socket; throws when that has ended
 
   RawHandoff handoff;

@@ -1,5 +1,6 @@
 #include "tests/unit/client/scripted_daemon.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -52,7 +53,7 @@ void ScriptedDaemon::die() {
   {
     MutexLock lock(mutex_);
     if (connection_) ::shutdown(connection_.get(), SHUT_RDWR);
-    replies_.reset();
+    if (replies_) ::shutdown(replies_.get(), SHUT_RDWR);
   }
   server_->Shutdown(std::chrono::system_clock::now());
   handoff_.join();
@@ -78,7 +79,7 @@ void ScriptedDaemon::send(const v1::ServerMessage& message) {
 void ScriptedDaemon::end_at_next_message(const grpc::Status& status) {
   MutexLock lock(mutex_);
   end_ = status;
-  replies_.reset();
+  ::shutdown(replies_.get(), SHUT_WR);
 }
 
 void ScriptedDaemon::make_segment(std::uint32_t slots, std::uint64_t slot_bytes) {
@@ -177,8 +178,13 @@ grpc::Status ScriptedDaemon::Stream(grpc::ServerContext*, Stream_* stream) {
   v1::ServerMessage attached;
   attached.mutable_attached()->set_session_id(42);
   stream->Write(attached);
-  while (stream->Read(&message)) {
-    MILLRACE_CHECK(messages_.try_push(std::move(message)));
+  UniqueFd requests;
+  {
+    MutexLock lock(mutex_);
+    requests.reset(::fcntl(replies_.get(), F_DUPFD_CLOEXEC, 0));
+  }
+  while (std::optional<v1::ClientMessage> request = read_frame<v1::ClientMessage>(requests.get())) {
+    MILLRACE_CHECK(messages_.try_push(*std::move(request)));
     MutexLock lock(mutex_);
     if (end_) return *end_;
   }

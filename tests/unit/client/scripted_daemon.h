@@ -43,7 +43,7 @@ class ScriptedDaemon final : private v1::Sessions::Service {
   // The next message of the client, Attach apart; a message without content when none comes within five seconds.
   v1::ClientMessage next_message();
   void send(const v1::ServerMessage& message);  // over the reply socket
-  // The reply socket closes now; the stream ends with that status when the client's next message comes.
+  // The reply socket closes now, and the stream ends with that status when the client's next message has come.
   void end_at_next_message(const grpc::Status& status);
 
   // Fills slot `slot` with `generation`: `samples` images of `image_bytes` bytes, each with the value of its index, ids

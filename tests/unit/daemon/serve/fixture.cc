@@ -241,7 +241,12 @@ void RawClient::open_or_fail(std::uint32_t slots) {
   REQUIRE(status.ok());
 }
 
+bool RawClient::send(const v1::ClientMessage& message) {
+  return attached_ ? send_request(replies_.get(), message) : send_by_stream(message);
+}
+
 void RawClient::start_stream() {
+  attached_ = false;
   call_ = std::make_unique<grpc::ClientContext>();
   call_->set_deadline(std::chrono::system_clock::now() + kPatience);
   stream_ = sessions_->Stream(call_.get());
@@ -266,6 +271,7 @@ void RawClient::send_attach() {
   v1::ServerMessage answer;
   REQUIRE(stream_->Read(&answer));
   REQUIRE(answer.has_attached());
+  attached_ = true;
 }
 
 std::optional<v1::ServerMessage> RawClient::read() {

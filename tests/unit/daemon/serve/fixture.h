@@ -114,7 +114,9 @@ class RawClient {
   void start_stream();
   void start_stream_with_ticket();  // in the call's metadata
   void send_attach();               // and reads Attached
-  bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
+  // By the reply socket once it is attached, else by the stream.
+  bool send(const v1::ClientMessage& message);
+  bool send_by_stream(const v1::ClientMessage& message) { return stream_->Write(message); }
   std::optional<v1::ServerMessage> read();  // nullopt: the reply socket has ended
   grpc::Status finish();                    // what the stream ended with
   void say_done() { stream_->WritesDone(); }
@@ -138,6 +140,7 @@ class RawClient {
   grpc::Status open(const v1::OpenSessionRequest& request, grpc::ClientContext& call);
 
   std::string ticket_;
+  bool attached_ = false;
   std::unique_ptr<grpc::ClientContext> call_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
 };

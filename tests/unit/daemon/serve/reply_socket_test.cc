@@ -216,9 +216,9 @@ TEST_CASE("a client that closes its reply socket is told so by its stream, and i
   RawClient client(front.socket());
   client.open();
   client.attach();
-  client.close_replies();
-
   client.send(submit_message(1, {"/a"}));
+
+  client.close_replies();
 
   const grpc::Status status = client.finish();
   CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);

@@ -48,7 +48,7 @@ v1::ClientMessage large_submit(std::uint64_t batch) {
 
 }  // namespace
 
-TEST_CASE("requests come by the reply socket as by the stream", "[serve]") {
+TEST_CASE("requests come by the reply socket alone", "[serve]") {
   Front front;
   Attached session(front);
 
@@ -62,8 +62,11 @@ TEST_CASE("requests come by the reply socket as by the stream", "[serve]") {
   session.write(framed(release_message(completed->completed().handle())));
   CHECK(eventually([&] { return session.client.statistics().sessions(0).slots_free() == 2; }));
 
-  session.client.send(submit_message(2, {"/c"}));
-  CHECK(session.next_batch() == 2);
+  REQUIRE(session.client.send_by_stream(submit_message(2, {"/c"})));
+  CHECK_FALSE(session.client.read());  // nothing came of it
+  const grpc::Status status = session.client.finish();
+  CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(status.error_message(), Catch::Contains("reply socket"));
 }
 
 TEST_CASE("frames may come in pieces, several at once, and before the session is attached", "[serve]") {
@@ -148,7 +151,7 @@ TEST_CASE("a request that makes no sense is refused, and the session goes on", "
   REQUIRE(empty);
   CHECK_THAT(empty->failed().message(), Catch::Contains("empty"));
   REQUIRE(attached);
-  CHECK_THAT(attached->failed().message(), Catch::Contains("is attached already"));
+  CHECK_THAT(attached->failed().message(), Catch::Contains("has been sent"));
   CHECK(session.next_batch() == 1);
 }
 
@@ -160,8 +163,8 @@ TEST_CASE("a client that writes no more is still answered, and half a request co
   ::shutdown(session.client.replies(), SHUT_WR);
 
   CHECK(session.next_batch() == 1);
-  session.client.send(submit_message(3, {"/c"}));
-  CHECK(session.next_batch() == 3);
+  session.client.say_done();  // nothing has ended the stream before
+  CHECK(session.client.finish().ok());
 }
 
 TEST_CASE("a descriptor on the reply socket reaches nobody", "[serve]") {

@@ -95,8 +95,7 @@ class Session:
         """Where the batches' tensors lie: ``"host"``, or the daemon's name of a GPU, ``"cuda:0"``."""
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
-        ways = {"replies": connection.take_replies(), "requests_by_socket": opened.requests_by_socket}
-        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, **ways)
+        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
         self._datasets = Datasets(self)
         self._wire.farewell = self._end = weakref.finalize(self, _leave, self._segment, self._wire)
         _fork.register(self)

@@ -1,7 +1,7 @@
 """A session's two ways: its gRPC stream, which begins it and says why it ends, and its reply socket, for all else.
 
-A thread of ours reads the socket. Requests go by it, too, from the thread that makes them, or by the stream where the daemon is older and
-does not read them there. What destructors put into the queue, and what has to wait, is written by a thread of gRPC's.
+A thread of ours reads the socket. Requests go by it, too, from the thread that makes them. What destructors put into the queue, and what
+has to wait, is written by a thread of gRPC's.
 """
 
 from __future__ import annotations
@@ -43,15 +43,13 @@ class Wire:
         outgoing: Outgoing,
         ticket: bytes,
         replies: Replies,
-        *,
-        requests_by_socket: bool,
     ) -> None:
         self._path = path
         self._channel = channel
         self._inbox = inbox
         self._outgoing = outgoing
         self._replies = replies
-        self._requests = Requests(replies, outgoing) if requests_by_socket else None
+        self._requests = Requests(replies, outgoing)
         stream = channel.stream_stream(
             "/millrace.v1.Sessions/Stream",
             request_serializer=_serialised,
@@ -79,14 +77,11 @@ class Wire:
 
     def send_now(self, parts: Sequence[bytes | memoryview]) -> None:
         """Sends a message's bytes, in pieces, from this thread if it can, and refers to them no more. Waits some milliseconds at most."""
-        if self._requests is not None:
-            try:
-                self._requests.send(parts)
-            finally:
-                if self._requests.broken:
-                    self._inbox.close(Cancelled("the session was interrupted (Ctrl-C) while it sent a request; open a new one"))
-        else:
-            self._outgoing.put(b"".join(parts))
+        try:
+            self._requests.send(parts)
+        finally:
+            if self._requests.broken:
+                self._inbox.close(Cancelled("the session was interrupted (Ctrl-C) while it sent a request; open a new one"))
 
     @property
     def congested(self) -> bool:
@@ -156,8 +151,8 @@ class Wire:
             return why if isinstance(why, Error) else InternalError(f"reading the daemon's replies failed: {why!r}; please report it")
 
 
-def _queued(outgoing: Outgoing, inbox: Inbox, requests: Requests | None, ticket: bytes) -> Iterator[Any]:
-    """What goes by the stream. What goes by the socket is written meanwhile."""
+def _queued(outgoing: Outgoing, inbox: Inbox, requests: Requests, ticket: bytes) -> Iterator[Any]:
+    """Attach, for the stream. Until its end requests are written to the socket."""
     work = GpuWork(outgoing)
     yield _schema.ClientMessage(attach={"ticket": ticket})
     try:
@@ -168,10 +163,7 @@ def _queued(outgoing: Outgoing, inbox: Inbox, requests: Requests | None, ticket:
                 message = _schema.ClientMessage(stop_epoch={"stream_id": message.stream})
             elif isinstance(message, LeaseEnd) and message.kept:
                 continue
-            if requests is None:
-                yield message
-            else:
-                requests.write(message if message is Flush else _serialised(message))
+            requests.write(message if message is Flush else _serialised(message))
     except Error as why:  # CUDA's: what was to be given back may be in use for ever
         inbox.close(FailedPrecondition(f"the session ended, for nobody can say whether its slots are in use on the GPU: {why}"))
     finally:

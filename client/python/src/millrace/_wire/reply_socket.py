@@ -1,6 +1,6 @@
 """A session's reply socket: messages without gRPC in between. Their frames are drawn in proto/shm/handoff_wire.h.
 
-The daemon's replies come by it, and requests go by it the other way: the messages of the gRPC stream. Who submits writes the message
+The daemon's replies come by it, and requests go by it the other way. The thread that submits writes the message
 itself if no frame before it is half written; else it is queued, as all other messages are, for the stream's writer.
 """
 

@@ -89,7 +89,7 @@ TEST_CASE("a field that this daemon does not know is refused in every message th
   Way way;
   int messages = 0;
   for_each_message(*v1::ClientMessage::descriptor(), way, [&] {
-    if (way.empty()) return;
+    if (way.empty() || way.front()->number() == v1::ClientMessage::kAttachFieldNumber) return;  // the stream's
     v1::ClientMessage message = good(*way.front());
     REQUIRE(!refusal_in(tables.parse(message)));
     Message& spoilt = reach(message, way);

@@ -186,13 +186,36 @@ TEST_CASE("a malformed recipe is refused with the name of its field, in a submit
   }
 }
 
-TEST_CASE("an empty message and a bad ticket are refused without a subject", "[serve]") {
+TEST_CASE("an empty request and Attach among requests are refused without a subject", "[serve]") {
   const Tables tables;
   v1::ClientMessage attach;
-  attach.mutable_attach()->set_ticket("short");
+  attach.mutable_attach()->set_ticket(std::string(16, 't'));
 
   check_refused(tables.parse(v1::ClientMessage()), "message: is empty", Code::kInvalid, Subject{});
-  check_refused(tables.parse(attach), "attach.ticket: must be the 16 bytes", Code::kInvalid, Subject{});
+  check_refused(tables.parse(attach), "attach: ", Code::kInvalid, Subject{});
+}
+
+TEST_CASE("a stream's message is Attach with a ticket, and nothing that this daemon does not know", "[serve]") {
+  v1::ClientMessage good;
+  good.mutable_attach()->set_ticket(std::string(16, 't'));
+  const auto error_of = [&](const auto& spoil) {
+    v1::ClientMessage message = good;
+    spoil(message);
+    const Result<Ticket> parsed = parse_attach(message);
+    REQUIRE_FALSE(parsed);
+    return parsed.error();
+  };
+  const auto add_unknown = [](google::protobuf::Message& message) {
+    message.GetReflection()->MutableUnknownFields(&message)->AddVarint(500, 1);
+  };
+
+  CHECK(parse_attach(good));
+  CHECK_THAT(error_of([](auto& message) { message.mutable_attach()->set_ticket("short"); }).message,
+             Catch::StartsWith("attach.ticket: must be the 16 bytes"));
+  CHECK(error_of([](auto& message) { message.mutable_cancel(); }).code == Code::kPrecondition);
+  CHECK(error_of([](auto& message) { message.Clear(); }).code == Code::kPrecondition);
+  CHECK(error_of([&](auto& message) { add_unknown(message); }).code == Code::kInvalid);
+  CHECK(error_of([&](auto& message) { add_unknown(*message.mutable_attach()); }).code == Code::kInvalid);
 }
 
 TEST_CASE("opening a session is refused with the name of the field", "[serve]") {
