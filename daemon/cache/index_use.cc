@@ -13,7 +13,7 @@ kernels::jpeg::Seeking* IndexUse::begin() {
   if (image_.bytes.size() < kSmallest) return nullptr;
   key_ = key_of(image_, cache_.seed());
   seeking_ = {};
-  if (!cache_.keeps_pictures(image_.wish)) cache_.asked(key_, image_.wish.member);  // PictureUse says so of others
+  if (!cache_.keeps_pictures(image_.wish)) cache_.asked(key_, image_.wish.member);  // CacheAccess says so of others
   if (const std::optional<CachedEntry> found = cache_.find(key_, CachedKind::kIndex, image_.wish.member)) {
     known_ = found->bytes;
     seeking_.index_untrusted = {reinterpret_cast<const std::uint8_t*>(known_->view().data()), known_->size()};

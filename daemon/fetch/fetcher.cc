@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "daemon/fetch/crew.h"
 #include "daemon/fetch/list/listing_threads.h"
 #include "daemon/fetch/read/input_ring.h"
 #include "daemon/fetch/read/sample_reader.h"
 #include "daemon/fetch/read/spare_descriptors.h"
+#include "daemon/fetch/read_threads.h"
 #include "daemon/formats/probe.h"
 #include "proto/base/bounded_queue.h"
 
@@ -72,16 +72,16 @@ class FileFetcher : public Fetcher {
   }
 
   // Once, before anything else.
-  Result<void> begin(std::uint32_t threads) { return crew_.begin(threads); }
+  Result<void> begin(std::uint32_t threads) { return threads_.begin(threads); }
 
   ~FileFetcher() override {
     stopping_.store(true, std::memory_order_relaxed);
     tasks_.close();
-    crew_.join();
+    threads_.join();
   }
 
   bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
-  void relieve() override { crew_.relieve(); }
+  void relieve() override { threads_.relieve(); }
   std::optional<std::vector<Fetched>> fetch_at_once(const FetchTask& task) override {
     if (!is_at_hand(task)) return std::nullopt;
     SpareDescriptors none(0);
@@ -109,7 +109,7 @@ class FileFetcher : public Fetcher {
     return tasks_.pop();
   }
 
-  void fetch_tasks(Crew::Member& member, SpareDescriptors& spare) {
+  void fetch_tasks(ReadThreads::Member& member, SpareDescriptors& spare) {
     while (std::optional<FetchTask> task = next_task()) {
       spare.fill();
       std::vector<Fetched> fetched = fetch(*task, spare, [&] { member.gets_on(task->watch.get()); });
@@ -203,9 +203,9 @@ class FileFetcher : public Fetcher {
   // Writer: the destructor. Reader: the threads, between samples and folders. Publishes nothing but itself.
   std::atomic<bool> stopping_{false};
   std::size_t spare_ = 0;  // descriptors of each thread. Set before the first one begins
-  Crew crew_{[this] {
+  ReadThreads threads_{[this] {
     auto spare = std::make_shared<SpareDescriptors>(spare_);
-    return [this, spare](Crew::Member& member) { fetch_tasks(member, *spare); };
+    return [this, spare](ReadThreads::Member& member) { fetch_tasks(member, *spare); };
   }};
 };
 

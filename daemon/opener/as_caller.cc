@@ -9,7 +9,7 @@
 #include <chrono>
 #include <utility>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/fetch/open/open_at.h"
 #include "daemon/fetch/open/refusals.h"
 #include "proto/base/printable.h"

@@ -6,7 +6,7 @@
 
 #include "daemon/pipeline/batch/bad_sample_guard.h"
 #include "daemon/pipeline/batch/deadline.h"
-#include "daemon/pipeline/batch/sealing.h"
+#include "daemon/pipeline/batch/sample_records.h"
 #include "daemon/pipeline/epoch/epoch_run.h"
 
 namespace millrace {

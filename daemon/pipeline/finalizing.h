@@ -16,7 +16,7 @@
 
 #include "daemon/pipeline/batch/batch.h"
 #include "daemon/pipeline/batch/error_policy.h"
-#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/epoch/outstanding.h"
 #include "daemon/pipeline/turns/control_time.h"
 
 namespace millrace {
@@ -56,7 +56,7 @@ class Finalizing : public Batch::Owner {
   ControlTime& time_;
   Counters& counters_;
   Next& next_;
-  GivenOut<InFlight> finalizing_;  // at their arenas
+  Outstanding<InFlight> finalizing_;  // at their arenas
 };
 
 }  // namespace millrace

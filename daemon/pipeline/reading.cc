@@ -419,8 +419,8 @@ void Reading::pause(const BatchPtr& batch, const Error& lacking) {
   counters_.add(MetricId::fetch_waits);
   const auto now = std::chrono::steady_clock::now();
   pause_line_.warn("reading pauses, for the daemon lacks something: " + lacking.message);
-  std::optional<Batch::HostWant>& want = batch->reading.want;
-  if (!want) want = Batch::HostWant{.since = now, .pause = kShortestPause};
+  std::optional<Batch::HostShortage>& want = batch->reading.want;
+  if (!want) want = Batch::HostShortage{.since = now, .pause = kShortestPause};
   if (want->pausing) return;
   if (now - want->since >= options_.host_patience) return next_.fail(batch, host_lacks_for_long(lacking));
   // A packed batch that waits for sizes holds no bytes meanwhile: over the budget nothing is read, so it would wait for

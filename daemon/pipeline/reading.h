@@ -31,7 +31,7 @@
 #include "daemon/observe/bounded_log.h"
 #include "daemon/pipeline/batch/batch.h"
 #include "daemon/pipeline/batch/slow_images.h"
-#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/epoch/outstanding.h"
 #include "daemon/pipeline/turns/control_time.h"
 #include "daemon/pipeline/turns/fair_queue.h"
 #include "daemon/pipeline/turns/user_reads.h"
@@ -119,7 +119,7 @@ class Reading {
   Options options_;
   Next& next_;
   FairQueue<BatchPtr> batches_;  // that have unread samples
-  GivenOut<TaskOut> tasks_;
+  Outstanding<TaskOut> tasks_;
   std::unordered_map<UserId, UserReads> reads_;  // of users that have sessions
   std::uint32_t stuck_ = 0;                      // of the tasks
   bool is_looked_after_ = false;                 // the timer runs

@@ -4,7 +4,7 @@
 
 #include "daemon/draw/draw_erasing.h"
 #include "daemon/draw/draw_steps.h"
-#include "daemon/fetch/list/own_list.h"
+#include "daemon/fetch/list/client_file_list.h"
 #include "daemon/pipeline/epoch/given_order.h"
 #include "daemon/plan/recipe_check.h"
 #include "daemon/serve/parse/parse_message.h"

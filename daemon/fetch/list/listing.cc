@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <new>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/fetch/open/open_at.h"
 #include "proto/base/printable.h"
 

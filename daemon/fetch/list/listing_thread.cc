@@ -9,8 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "daemon/fetch/list/client_file_list.h"
 #include "daemon/fetch/list/listing.h"
-#include "daemon/fetch/list/own_list.h"
 
 namespace millrace {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenListingLooks{1'000};  // at roots that nobody wants
 
 struct RunningList {
-  std::variant<Listing, OwnList> listing;
+  std::variant<Listing, ClientFileList> listing;
   std::function<void(Listing::Outcome)> done;
 
   std::optional<Listing::Outcome> step() {
@@ -29,7 +29,7 @@ struct RunningList {
 RunningList begun(const Roots& roots, ListTask task) {
   if (!task.files.empty()) {
     std::function<void(Listing::Outcome)> done = std::move(task.done);
-    return RunningList{OwnList(roots, std::move(task)), std::move(done)};
+    return RunningList{ClientFileList(roots, std::move(task)), std::move(done)};
   }
   Listing::Request request{std::move(task.path_untrusted),
                            std::move(task.choice),

@@ -8,7 +8,7 @@
 #include <climits>
 #include <utility>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/fetch/open/refusals.h"
 
 namespace millrace {

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <string>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "proto/base/printable.h"
 
 namespace millrace {

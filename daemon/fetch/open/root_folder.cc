@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/observe/log.h"
 #include "proto/base/printable.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/fetch/open/identity.h"
 #include "daemon/fetch/open/open_at.h"
 #include "proto/base/printable.h"

@@ -75,7 +75,7 @@ class Roots {
   const CallerRights& rights() const { return rights_; }
 
   // A regular file for reading; never blocks on a FIFO, a device or a leased file. kDenied, kNotFound, kInvalid (not a
-  // regular file), kPrecondition (leased), kUnavailable (the daemon's own want, see host_want.h). What lies beneath a
+  // regular file), kPrecondition (leased), kUnavailable (the daemon's own want, see host_shortage.h). What lies beneath a
   // root that is not there is kNotFound, and the message says so. A trusted caller's costs as much as open(2);
   // another's twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
   Result<OpenFile> open_file(std::string_view path_untrusted, const Caller& caller) const;

@@ -8,7 +8,7 @@
 #include <new>
 #include <string>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/fetch/open/open_at.h"
 #include "daemon/fetch/read/read_file.h"
 

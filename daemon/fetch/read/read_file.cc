@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 
 namespace millrace {
 namespace {

@@ -54,7 +54,7 @@ class SampleReader {
 
   // A file is opened with the caller's rights whatever is kept of it. `ring`: null if the session has none. Errors are
   // the sample's, with the reason and no name: kDenied, kNotFound, kInvalid, kPrecondition, kExhausted, kInternal; but
-  // for kUnavailable, which is the daemon's own want (host_want.h). `bytes_read`: what was read is added, for an image or
+  // for kUnavailable, which is the daemon's own want (host_shortage.h). `bytes_read`: what was read is added, for an image or
   // in vain.
   Result<EncodedImage> read(const SampleSource& source, const Caller& caller, const InputRing* ring,
                             const ReadWish& wish, Bytes& bytes_read, std::optional<OpenedAhead> ahead = {}) const;

@@ -41,7 +41,7 @@
 #include "daemon/model/stop_flag.h"
 #include "daemon/pipeline/batch/error_policy.h"
 #include "daemon/pipeline/batch/tensor_layout.h"
-#include "daemon/pipeline/session_parts.h"
+#include "daemon/pipeline/open_session.h"
 #include "daemon/pipeline/turns/ready_samples.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/result.h"
@@ -183,14 +183,14 @@ class Batch {
   void sealed() { lease_.reset(); }
 
   // A stage's own, which nobody else looks at.
-  struct HostWant {  // the daemon lacks what it takes to read: since when, and when it tries again
+  struct HostShortage {  // the daemon lacks what it takes to read: since when, and when it tries again
     std::chrono::steady_clock::time_point since;
     std::chrono::milliseconds pause;
     bool pausing = false;
   };
   struct ReadingNotes {
     bool queued = false;
-    std::optional<HostWant> want;  // what the daemon lacked when it last tried to read
+    std::optional<HostShortage> want;  // what the daemon lacked when it last tried to read
     std::optional<boost::asio::steady_timer> later;
   } reading;
   std::vector<ReadySamples> ready;                    // making's: for each backend

@@ -25,7 +25,7 @@
 #include "daemon/admit/ledger.h"
 #include "daemon/backend/backend.h"
 #include "daemon/pipeline/batch/batch.h"
-#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/epoch/outstanding.h"
 #include "daemon/pipeline/turns/control_time.h"
 #include "daemon/pipeline/turns/fair_queue.h"
 #include "daemon/pipeline/turns/large_pictures.h"
@@ -110,7 +110,7 @@ class LaneScheduler {
     QueueDepth queue_depth;
     bool copies_files;
     FairQueue<InFlight> ready;  // batches of which some samples are ready for it
-    GivenOut<JobOut> jobs{};
+    Outstanding<JobOut> jobs{};
     std::unordered_map<UserId, Learnt> learnt{};  // of users that have sessions
   };
 

@@ -13,7 +13,7 @@ namespace millrace {
 // Errors: kInvalid naming the field.
 Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request_untrusted, const Limits& limits);
 
-// The paths are moved out of it, and looked at later, as they are taken (fetch/list/own_list.h). kInvalid naming the field.
+// The paths are moved out of it, and looked at later, as they are taken (fetch/list/client_file_list.h). kInvalid naming the field.
 Result<ListFilesRequest> parse_list_files(v1::ListFiles& request_untrusted, const Limits& limits);
 
 // Errors name the field: kInvalid; kNotFound for a dataset that is not open.

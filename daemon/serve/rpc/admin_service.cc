@@ -8,7 +8,7 @@
 
 #include "daemon/model/stopping.h"
 #include "daemon/observe/log.h"
-#include "daemon/serve/rpc/admitted_admin.h"
+#include "daemon/serve/rpc/admin_rights.h"
 #include "daemon/serve/sessions/session.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/known.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
-#include "daemon/serve/rpc/admitted_admin.h"
+#include "daemon/serve/rpc/admin_rights.h"
 #include "proto/base/start_thread.h"
 #include "proto/rpc/known.h"
 #include "proto/rpc/status_map.h"

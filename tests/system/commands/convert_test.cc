@@ -19,7 +19,7 @@
 #include "tests/support/pictures/test_data.h"
 #include "tests/support/pictures/test_images.h"
 #include "tests/support/under_sanitizer.h"
-#include "tests/system/commands/some_files.h"
+#include "tests/system/commands/copied_files.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
 

@@ -6,7 +6,7 @@
 #include "tests/support/pictures/image_folder.h"
 #include "tests/support/pictures/test_data.h"
 #include "tests/support/pictures/test_images.h"
-#include "tests/system/commands/some_files.h"
+#include "tests/system/commands/copied_files.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"

@@ -55,7 +55,7 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   }
   const Order order{recipe, fidelity, stop};
   EncodedImage& image = task.image;
-  PictureUse use(*cache_, image, task.out.view().size());
+  CacheAccess use(*cache_, image, task.out.view().size());
   use.find();
   const std::optional<BeingMade::Turn> turn = turn_at_tensor(task, use.key());
   // Others than this user may get the tensor then, so nothing that he sent before may have had a hand in it.
@@ -78,7 +78,7 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   return outcome;
 }
 
-SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, PictureUse& use, const Order& order) {
+SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, CacheAccess& use, const Order& order) {
   EncodedImage& image = task.image;
   SampleOutcome outcome = make_once(task, order);
   if (image.kept && is_of_no_use(outcome.error)) {
@@ -91,7 +91,7 @@ SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, PictureUse& u
   return outcome;
 }
 
-SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, const Order& order) {
+SampleOutcome CachedMaker::make_packed_first(SampleTask& task, CacheAccess& use, const Order& order) {
   EncodedImage& image = task.image;
   const Clock::time_point begun = Clock::now();
   const Packed packed = pack(image, use.key(), order.stop);
@@ -157,7 +157,7 @@ SampleOutcome CachedMaker::make_once(const SampleTask& task, const Order& order)
   return outcome;
 }
 
-void CachedMaker::set_aside(SampleTask& task, PictureUse& use, const StopFlag& stop) {
+void CachedMaker::set_aside(SampleTask& task, CacheAccess& use, const StopFlag& stop) {
   if (use.advice() != Advice::kPack && use.advice() != Advice::kPackNow) return;
   EncodedImage& image = task.image;
   const std::size_t bytes = image.bytes.size();

@@ -19,7 +19,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/making/image_maker.h"
-#include "daemon/cache/picture_use.h"
+#include "daemon/cache/cache_access.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "kernels/packed/encoder.h"
@@ -56,8 +56,8 @@ class CachedMaker {
     WhyUnpacked unpacked{};  // why none is kept; kNotSaid: it is, or somebody else is at it
   };
 
-  SampleOutcome make_of_what_is_there(SampleTask& task, PictureUse& use, const Order& order);
-  SampleOutcome make_packed_first(SampleTask& task, PictureUse& use, const Order& order);
+  SampleOutcome make_of_what_is_there(SampleTask& task, CacheAccess& use, const Order& order);
+  SampleOutcome make_packed_first(SampleTask& task, CacheAccess& use, const Order& order);
   SampleOutcome make_once(const SampleTask& task, const Order& order);
   // What was of use to make_once(); nullopt: the file alone.
   std::optional<CachedKind> kind_used(const EncodedImage& image);
@@ -65,7 +65,7 @@ class CachedMaker {
   // So that other lanes may leave it to this one. nullopt: it is none that is kept, or another lane has it.
   std::optional<BeingMade::Turn> turn_at_tensor(const SampleTask& task, const CacheKey& key);
   void keep_tensor(const SampleTask& task, const CacheKey& key);
-  void set_aside(SampleTask& task, PictureUse& use, const StopFlag& stop);
+  void set_aside(SampleTask& task, CacheAccess& use, const StopFlag& stop);
   Packed pack(const EncodedImage& image, const CacheKey& key, const StopFlag& stop = {});
 
   ImageWorkspace& workspace_;

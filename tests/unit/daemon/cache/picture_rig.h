@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/cache/cache_access.h"
 #include "daemon/cache/image_cache.h"
-#include "daemon/cache/picture_use.h"
 #include "tests/support/host/temp_folder.h"
 
 namespace millrace {
@@ -44,7 +44,7 @@ struct CacheRig {
   }
   // Whether what is kept stands in for the image.
   bool finds(EncodedImage image) {
-    PictureUse use(cache, image);
+    CacheAccess use(cache, image);
     use.find();
     return image.kept.has_value();
   }

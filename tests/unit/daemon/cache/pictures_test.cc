@@ -82,7 +82,7 @@ TEST_CASE("where an image is not to be packed the advice says why", "[cache]") {
     EncodedImage image = image_of("abcd", kFile, true);
     image.info.format = format;
     image.wish.most = most;
-    PictureUse use(rig.cache, image);
+    CacheAccess use(rig.cache, image);
     use.find();
     return use.unpacked();
   };
@@ -121,7 +121,7 @@ TEST_CASE("what is of no use is forgotten, in the image and in the cache", "[cac
   CacheRig rig;
   EncodedImage image = image_of("abcd", kFile, true);
   rig.keep(image);
-  PictureUse use(rig.cache, image);
+  CacheAccess use(rig.cache, image);
   use.find();
   REQUIRE(image.kept);
 

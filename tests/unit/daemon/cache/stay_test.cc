@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/cache/cache_access.h"
 #include "daemon/cache/image_cache.h"
-#include "daemon/cache/picture_use.h"
 #include "tests/unit/daemon/cache/policy_rig.h"
 
 namespace millrace {
@@ -44,7 +44,7 @@ struct StayRig {
     if (image.stable) {
       if (auto found = cache.find(*image.identity, image.wish)) image.kept = std::move(found->kept);
     }
-    PictureUse use(cache, image, kTensorBytes);
+    CacheAccess use(cache, image, kTensorBytes);
     use.find();
     if (image.kept) ++came.hits;
     if (!image.kept && !cache.find(use.key(), CachedKind::kIndex, image.wish.member)) {

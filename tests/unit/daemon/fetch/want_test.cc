@@ -7,7 +7,7 @@
 #include <future>
 
 #include "daemon/fetch/fetcher.h"
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 #include "daemon/fetch/open/roots.h"
 #include "daemon/fetch/read/sample_reader.h"
 #include "proto/base/sanitized.h"

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "daemon/pipeline/epoch/epoch_run.h"
-#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/epoch/outstanding.h"
 
 namespace millrace {
 namespace {
@@ -172,7 +172,7 @@ TEST_CASE("deferred samples let their bytes go when asked to, and are read again
 TEST_CASE("a failing batch is unused when the last that would call back about it has gone", "[pipeline]") {
   Rig rig;
   const BatchPtr batch = rig.batch();
-  GivenOut<InFlight> out;
+  Outstanding<InFlight> out;
   const std::uint32_t first = out.add(InFlight(batch));
   const std::uint32_t second = out.add(InFlight(batch));
 

@@ -4,7 +4,7 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/pipeline/epoch/epoch_run.h"
-#include "daemon/pipeline/epoch/given_out.h"
+#include "daemon/pipeline/epoch/outstanding.h"
 #include "daemon/pipeline/turns/large_pictures.h"
 
 namespace millrace {
@@ -55,7 +55,7 @@ constexpr std::uint32_t kLarge = 4000, kSmall = 100;  // 48 MB of pixels, and fe
 }  // namespace
 
 TEST_CASE("what is given out comes back by its number, which the next may have", "[pipeline]") {
-  GivenOut<std::string> out;
+  Outstanding<std::string> out;
   const std::uint32_t a = out.add("a"), b = out.add("b");
 
   REQUIRE(out.take(a) == "a");

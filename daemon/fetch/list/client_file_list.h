@@ -19,14 +19,14 @@
 
 namespace millrace {
 
-class OwnList {
+class ClientFileList {
  public:
   using Outcome = Result<std::shared_ptr<const Dataset>>;
 
   static constexpr std::size_t kLongestPath = 4'096;  // bytes beneath the folder
 
   // `roots` outlives it.
-  OwnList(const Roots& roots, ListTask task);
+  ClientFileList(const Roots& roots, ListTask task);
 
   // Takes one more part; an outcome once there is none left or something is wrong: kInvalid (a path that is none, labels
   // that are not as many), kDenied (beneath no root), both naming the sample; kExhausted (no

@@ -15,7 +15,7 @@
 namespace millrace {
 
 template <class T>
-class GivenOut {
+class Outstanding {
  public:
   std::size_t size() const { return pieces_.size() - free_.size(); }
 

@@ -16,10 +16,10 @@ struct Unmade {
   Advice advice = Advice::kNothing;
 };
 
-class PictureUse {
+class CacheAccess {
  public:
   // Both outlive this. `tensor_bytes`: of the tensor that is asked for.
-  PictureUse(ImageCache& cache, EncodedImage& image, std::size_t tensor_bytes = 0)
+  CacheAccess(ImageCache& cache, EncodedImage& image, std::size_t tensor_bytes = 0)
       : cache_(cache), image_(image), tensor_bytes_(tensor_bytes) {}
 
   // Where the image has bytes and a picture of these very bytes is kept, sets image.kept.

@@ -1,4 +1,4 @@
-#include "daemon/fetch/list/own_list.h"
+#include "daemon/fetch/list/client_file_list.h"
 
 #include <new>
 #include <utility>
@@ -24,13 +24,13 @@ std::string without_slash_at_the_end(std::string folder) {
 
 }  // namespace
 
-OwnList::OwnList(const Roots& roots, ListTask task)
+ClientFileList::ClientFileList(const Roots& roots, ListTask task)
     : roots_(roots),
       task_(std::move(task)),
       folder_(without_slash_at_the_end(std::move(task_.path_untrusted))),
       fingerprint_(fingerprint_with(kFingerprintSeed, folder_)) {}
 
-std::optional<OwnList::Outcome> OwnList::step() {
+std::optional<ClientFileList::Outcome> ClientFileList::step() {
   try {
     if (task_.stop && task_.stop->stopped()) return Error{Code::kCancelled, "the listing was cancelled"};
     if (!std::exchange(begun_, true)) {
@@ -45,7 +45,7 @@ std::optional<OwnList::Outcome> OwnList::step() {
   }
 }
 
-Result<void> OwnList::begin() {
+Result<void> ClientFileList::begin() {
   if (!folder_.empty() && !is_clean(folder_))
     return Error{Code::kInvalid, "folder: must be absolute, without empty components, \".\" and \"..\", is \"" +
                                      printable(folder_) + "\""};
@@ -59,7 +59,7 @@ Result<void> OwnList::begin() {
   return {};
 }
 
-Result<void> OwnList::take(FilesPart part) {
+Result<void> ClientFileList::take(FilesPart part) {
   const std::string_view paths = part.paths_untrusted;
   const std::size_t before = entries_.size();
   for (std::size_t at = 0; at < paths.size();) {
@@ -79,7 +79,7 @@ Result<void> OwnList::take(FilesPart part) {
   return task_.room({paths_.capacity() + entries_.capacity() * sizeof(Dataset::Entry)});
 }
 
-Result<void> OwnList::check(std::string_view path) {
+Result<void> ClientFileList::check(std::string_view path) {
   if (path.empty() || path.size() > kLongestPath)
     return Error{Code::kInvalid, name_of(path) + " must have 1 to " + std::to_string(kLongestPath) + " bytes"};
   full_.resize(folder_.size());
@@ -91,12 +91,12 @@ Result<void> OwnList::check(std::string_view path) {
   return roots_.with_roots(not_readable()).within(name_of(path));
 }
 
-std::string OwnList::name_of(std::string_view path) const {
+std::string ClientFileList::name_of(std::string_view path) const {
   return "sample " + std::to_string(entries_.size()) + " \"" + printable(folder_) + "/" +
          printable(path.substr(0, kLongestPath)) + "\"";
 }
 
-OwnList::Outcome OwnList::finish() {
+ClientFileList::Outcome ClientFileList::finish() {
   if (entries_.empty()) return Error{Code::kNotFound, "the list is empty: a dataset needs a file"};
   entries_.shrink_to_fit();
   return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(

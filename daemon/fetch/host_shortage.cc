@@ -1,4 +1,4 @@
-#include "daemon/fetch/host_want.h"
+#include "daemon/fetch/host_shortage.h"
 
 #include <cerrno>
 #include <string>

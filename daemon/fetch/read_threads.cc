@@ -1,4 +1,4 @@
-#include "daemon/fetch/crew.h"
+#include "daemon/fetch/read_threads.h"
 
 #include <iterator>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace millrace {
 
-bool Crew::Member::is_stuck() const {
+bool ReadThreads::Member::is_stuck() const {
   const std::int64_t since = since_.load(std::memory_order_relaxed);
   constexpr std::int64_t kPatience = std::chrono::steady_clock::duration(kStuck).count();
   return state_.load() == State::kWanted && since != kIdle && now() - since >= kPatience;
 }
 
-Result<void> Crew::begin(std::uint32_t members) {
+Result<void> ReadThreads::begin(std::uint32_t members) {
   MutexLock lock(mutex_);
   for (std::uint32_t i = 0; i < members; ++i) {
     MILLRACE_TRY_VOID(start());
@@ -22,7 +22,7 @@ Result<void> Crew::begin(std::uint32_t members) {
   return {};
 }
 
-Result<Crew::Member*> Crew::start() {
+Result<ReadThreads::Member*> ReadThreads::start() {
   Member& member = members_.emplace_back();
   Result<std::thread> thread =
       start_thread(("mr-fetch-" + std::to_string(started_++ % 1'000)).c_str(), [&member, work = work_of_one_()] {
@@ -37,7 +37,7 @@ Result<Crew::Member*> Crew::start() {
   return &member;
 }
 
-void Crew::relieve() {
+void ReadThreads::relieve() {
   MutexLock lock(mutex_);
   std::size_t relieved = 0;
   for (auto member = members_.begin(); member != members_.end();) {
@@ -59,7 +59,7 @@ void Crew::relieve() {
   }
 }
 
-void Crew::join() {
+void ReadThreads::join() {
   std::list<Member> all;
   {
     MutexLock lock(mutex_);

@@ -1,4 +1,4 @@
-#include "daemon/serve/rpc/admitted_admin.h"
+#include "daemon/serve/rpc/admin_rights.h"
 
 #include "daemon/model/stopping.h"
 #include "daemon/serve/parse/parse_message.h"

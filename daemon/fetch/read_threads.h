@@ -20,7 +20,7 @@
 
 namespace millrace {
 
-class Crew {
+class ReadThreads {
  public:
   class Member {
    public:
@@ -36,7 +36,7 @@ class Crew {
     }
 
    private:
-    friend class Crew;
+    friend class ReadThreads;
     enum class State : std::uint8_t { kWanted, kRelieved, kEnded };
     static constexpr std::int64_t kIdle = 0;
 
@@ -50,11 +50,11 @@ class Crew {
   using Work = std::function<void(Member&)>;  // returns when there is nothing to do any more, or it is not wanted
 
   // `work_of_one`: called for each thread before it is started, by who starts it.
-  explicit Crew(std::function<Work()> work_of_one) : work_of_one_(std::move(work_of_one)) {}
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit ReadThreads(std::function<Work()> work_of_one) : work_of_one_(std::move(work_of_one)) {}
+  ReadThreads(const ReadThreads&) = delete;
+  ReadThreads& operator=(const ReadThreads&) = delete;
   // REQUIRES: join() was called.
-  ~Crew() = default;
+  ~ReadThreads() = default;
 
   // kUnavailable: no thread can be had; join() is to be called all the same.
   Result<void> begin(std::uint32_t members) MILLRACE_EXCLUDES(mutex_);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/list/own_list.h"
+#include "daemon/fetch/list/client_file_list.h"
 #include "tests/support/host/temp_folder.h"
 
 namespace millrace {
@@ -18,14 +18,14 @@ struct OwnListRig {
             .files = std::move(parts),
             .caller = std::make_shared<const Caller>()};
   }
-  OwnList::Outcome run(ListTask task) const {
-    OwnList list(*roots, std::move(task));
+  ClientFileList::Outcome run(ListTask task) const {
+    ClientFileList list(*roots, std::move(task));
     while (true) {
-      if (std::optional<OwnList::Outcome> outcome = list.step()) return *std::move(outcome);
+      if (std::optional<ClientFileList::Outcome> outcome = list.step()) return *std::move(outcome);
     }
   }
   std::shared_ptr<const Dataset> made(std::vector<FilesPart> parts, std::string folder = {}) const {
-    OwnList::Outcome outcome = run(task(std::move(parts), std::move(folder)));
+    ClientFileList::Outcome outcome = run(task(std::move(parts), std::move(folder)));
     REQUIRE(outcome.has_value());
     return *outcome;
   }
@@ -99,7 +99,7 @@ TEST_CASE("a path that is none, or lies beneath no root, is named with its numbe
 
   for (const Bad& bad : table) {
     CAPTURE(bad.paths, bad.folder);
-    const OwnList::Outcome outcome = rig.run(rig.task({{zeros(bad.paths), {}}}, bad.folder));
+    const ClientFileList::Outcome outcome = rig.run(rig.task({{zeros(bad.paths), {}}}, bad.folder));
     REQUIRE_FALSE(outcome.has_value());
     CHECK(outcome.error().code == bad.code);
     CHECK_THAT(outcome.error().message, Catch::Contains(bad.text));

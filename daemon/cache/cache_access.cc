@@ -1,10 +1,10 @@
-#include "daemon/cache/picture_use.h"
+#include "daemon/cache/cache_access.h"
 
 #include <utility>
 
 namespace millrace {
 
-void PictureUse::find() {
+void CacheAccess::find() {
   const bool packed = cache_.keeps(CachedKind::kPacked, image_.wish),
              tensor = cache_.keeps(CachedKind::kTensor, image_.wish);
   if (!packed && !tensor) {
@@ -20,7 +20,7 @@ void PictureUse::find() {
   advised_ = cache_.advise(image_, key_, tensor_bytes_);
 }
 
-bool PictureUse::find(CachedKind kind) {
+bool CacheAccess::find(CachedKind kind) {
   std::optional<CachedEntry> entry = cache_.find(key_of(kind), kind, image_.wish.member);
   if (!entry) return false;
   if (!is_of_image(*entry)) {
@@ -37,20 +37,20 @@ bool PictureUse::find(CachedKind kind) {
 }
 
 // Bytes without an identity are their own key.
-bool PictureUse::is_of_image(const CachedEntry& entry) {
+bool CacheAccess::is_of_image(const CachedEntry& entry) {
   if (!image_.identity || (image_.stable && entry.stable)) return true;
   if (!contents_) contents_ = digest_of(image_.bytes.view(), cache_.seed());
   return entry.contents == *contents_;
 }
 
-void PictureUse::reject() {
+void CacheAccess::reject() {
   const CachedKind kind = image_.kept->kind;
   cache_.counts().rejected(kind);
   cache_.forget(key_of(kind), kind);
   image_.kept.reset();
 }
 
-CacheKey PictureUse::key_of(CachedKind kind) const {
+CacheKey CacheAccess::key_of(CachedKind kind) const {
   return kind == CachedKind::kTensor ? tensor_key_of(key_, image_.wish.tensor_of) : key_;
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/pipeline/batch/sealing.h"
+#include "daemon/pipeline/batch/sample_records.h"
 
 #include <chrono>
 #include <cstring>
