@@ -18,7 +18,7 @@ struct FolderPass {
   std::string dataset;
   std::vector<std::string> extensions;
   Recipe recipe;
-  CacheUse cache = CacheUse::kPacked;  // the most that is kept, from the first touch on
+  CacheUse cache = CacheUse::kPacked;  // the most that is kept, from the first access on
   std::string title;                   // of the progress bar
   bool quiet = false;                  // no lines where there is no terminal
   bool lists_bad = true;               // bad samples with their reasons, on stderr

@@ -71,10 +71,10 @@ void CacheCounts::made(const SourceInfo& info, const CachedKind* kind, std::uint
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(took_exactly);
   if (kind == nullptr) {
     counters_.add(MetricId::cache_first_touches);
-    return first_touches_.add(info, bytes, took);
+    return first_accesses_.add(info, bytes, took);
   }
   counters_.add(MetricId::cache_hits, label(MetricId::cache_hits, *kind));
-  saved(*kind, first_touches_.expected(info, bytes) - took);
+  saved(*kind, first_accesses_.expected(info, bytes) - took);
 }
 
 void CacheCounts::made_of_new_form(bool by_index) {
@@ -82,7 +82,7 @@ void CacheCounts::made_of_new_form(bool by_index) {
   counters_.add(MetricId::cache_first_touches);
 }
 
-// Crops differ, so that one hit takes longer than first touches on average, and another less: only what is left of all
+// Crops differ, so that one hit takes longer than first accesses on average, and another less: only what is left of all
 // together is told, and never taken back, for a counter does not fall. What slower hits take is set off up to a bound:
 // else what they took longer on a busy host would hide for hours what they save on a quiet one.
 void CacheCounts::saved(CachedKind kind, std::chrono::microseconds time) {

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "daemon/cache/memory_tier.h"
-#include "daemon/cache/policy/first_touches.h"
+#include "daemon/cache/policy/first_accesses.h"
 #include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/observe/counters.h"
 
@@ -31,10 +31,10 @@ class CacheCounts {
   void making(CachedKind kind, std::chrono::nanoseconds took, bool made = true);
 
   // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
-  // save is what first touches of such files would have taken, less what they took themselves.
+  // save is what first accesses of such files would have taken, less what they took themselves.
   void made(const SourceInfo& info, const CachedKind* kind, std::uint64_t bytes, std::chrono::nanoseconds took);
   // An image was made of a form that was made just before, of its file alone or with a seek index. It saved nothing, and
-  // what it took, making() included, says nothing of what first touches take.
+  // what it took, making() included, says nothing of what first accesses take.
   void made_of_new_form(bool by_index);
 
   Counters& counters() { return counters_; }
@@ -46,7 +46,7 @@ class CacheCounts {
   Counters& counters_;
   static constexpr std::size_t kByKind = 12;  // metrics
   std::array<std::array<LabelValue, kCachedKinds>, kByKind> labels_{};
-  FirstTouches first_touches_;
+  FirstAccesses first_accesses_;
   // Microseconds saved and not told yet, below 0 where hits took longer. Writers: lanes. Publishes nothing but itself.
   std::array<std::atomic<std::int64_t>, kCachedKinds> untold_{};
 };

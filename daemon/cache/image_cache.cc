@@ -6,9 +6,9 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kBytesATouch = 1'024, kMostTouches = 1U << 22U;  // notes of touches: four bytes each
-constexpr std::uint64_t kBytesAnIndexByte = 77;                          // of a photograph's file
-constexpr double kAlone = 1.01;                                          // jobs, by a sum of fractions
+constexpr std::uint64_t kBytesAnAccess = 1'024, kMostAccesses = 1U << 22U;  // notes of accesses: four bytes each
+constexpr std::uint64_t kBytesAnIndexByte = 77;                             // of a photograph's file
+constexpr double kAlone = 1.01;                                             // jobs, by a sum of fractions
 
 // Of the file that it was made of, about.
 std::uint64_t file_bytes_of(CachedKind kind, std::uint64_t bytes) {
@@ -22,8 +22,8 @@ ImageCache::ImageCache(Options options, Counters& counters)
       counts_(counters),
       seed_(seed_of(options_.state_dir)),
       memory_(options_.memory, options_.uses),
-      touched_(std::min(options_.memory.count / kBytesATouch, kMostTouches)),
-      unpackable_(std::min(options_.memory.count / kBytesATouch, kMostTouches) / 16),
+      accessed_(std::min(options_.memory.count / kBytesAnAccess, kMostAccesses)),
+      unpackable_(std::min(options_.memory.count / kBytesAnAccess, kMostAccesses) / 16),
       disk_({.most = options_.disk,
              .state_dir = options_.state_dir,
              .hindrance = options_.memory.count == 0 ? "cache.memory is 0" : ""},
@@ -102,7 +102,7 @@ Result<CacheDropped> ImageCache::drop(CacheTiers tiers) {
     if (disk) dropped.left_on_disk = disk->left;
   }
   if (!tiers.memory) return dropped;
-  touched_.clear();
+  accessed_.clear();
   unpackable_.clear();
   const MemoryTier::Change change = memory_.forget_all();
   counts_.changed(change);
@@ -129,16 +129,16 @@ bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, CachedKind
                                        .savings = savings_of(kind, file_bytes, beside)});
 }
 
-// Where there is room, what is touched again is kept; where there is none, what the policy finds worth the others' place.
+// Where there is room, what is accessed again is kept; where there is none, what the policy finds worth the others' place.
 Advised ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes) {
   const CacheWish& wish = image.wish;
-  if (keeps(CachedKind::kTensor, wish) && touched_.seen(tensor_key_of(key, wish.tensor_of)) &&
+  if (keeps(CachedKind::kTensor, wish) && accessed_.seen(tensor_key_of(key, wish.tensor_of)) &&
       pays(image, key, CachedKind::kTensor, tensor_bytes))
     return {Advice::kTensor};
   if (image.kept || wish.most < CacheUse::kPacked) return {};
   if (const WhyUnpacked why = unpackable(image.info.format, key); why != WhyUnpacked::kNotSaid)
     return {Advice::kNothing, why};
-  const bool again = touched_.seen(key) || find(key, CachedKind::kIndex, wish.member);
+  const bool again = accessed_.seen(key) || find(key, CachedKind::kIndex, wish.member);
   const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + CachedBlock::kPadding;
   if (!pays(image, key, CachedKind::kPacked, about)) return {Advice::kNothing, WhyUnpacked::kNoRoom};
   return {again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack};

@@ -21,7 +21,7 @@
 #include "daemon/cache/disk/disk_tier.h"
 #include "daemon/cache/disk/seed_file.h"
 #include "daemon/cache/memory_tier.h"
-#include "daemon/cache/policy/touch_notes.h"
+#include "daemon/cache/policy/access_history.h"
 #include "daemon/cache/policy/use_table.h"
 #include "daemon/model/bytes/cache_lookup.h"
 #include "daemon/model/cache_orders.h"
@@ -78,7 +78,7 @@ class ImageCache final : public CacheLookup, public CacheOrders {
     return keeps(CachedKind::kPacked, wish) || keeps(CachedKind::kTensor, wish);
   }
   // What to make of an image of which no tensor is kept, and no packed form unless that is its `kept`. Notes that it was
-  // touched. `key`: the file's. `tensor_bytes`: of the tensor; 0: as many as would be let in.
+  // accessed. `key`: the file's. `tensor_bytes`: of the tensor; 0: as many as would be let in.
   Advised advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes = 0);
   // Whether it would find a place, in memory or on disk, that is no better taken. `bytes`: of the kept form, about.
   bool pays(const EncodedImage& image, const CacheKey& key, CachedKind kind, std::size_t bytes);
@@ -86,7 +86,7 @@ class ImageCache final : public CacheLookup, public CacheOrders {
   void cannot_be_packed(const CacheKey& key) { unpackable_.seen(key); }
   BeingMade& being_made() { return being_made_; }
 
-  // With memory goes what is known of touches: the next one is a first touch, as after a start.
+  // With memory goes what is known of accesses: the next one is a first access, as after a start.
   Result<CacheDropped> drop(CacheTiers tiers) override;
   Result<CacheVerified> verify(const Progress& progress) override { return disk_.verify(progress); }
 
@@ -101,7 +101,7 @@ class ImageCache final : public CacheLookup, public CacheOrders {
   CacheCounts counts_;
   const StateSeed seed_;
   MemoryTier memory_;
-  TouchNotes touched_, unpackable_;
+  AccessHistory accessed_, unpackable_;
   BeingMade being_made_;
   DiskTier disk_;
 };

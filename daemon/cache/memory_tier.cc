@@ -66,7 +66,7 @@ std::optional<CachedEntry> MemoryTier::find(const CacheKey& key, CachedKind kind
   // What is asked for by its path, too, stays its dataset's.
   if (member.dataset != DatasetNumber::kNone && member != entry.member) {
     entry.member = member;
-    shard.policy.touched(found->second, member);
+    shard.policy.accessed(found->second, member);
   }
   if (look == Look::kFirst) {
     update(shard, now);

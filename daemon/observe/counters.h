@@ -67,7 +67,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_disk_pending, kGauge, "", "millrace_cache_disk_pending", "What is not yet written to the state directory")            \
   row(cache_disk_evictions, kCounter, "", "millrace_cache_disk_evictions_total", "Dropped from the state directory for want of room") \
   row(cache_disk_hits, kCounter, "", "millrace_cache_disk_hits_total", "What was read from the state directory")                  \
-  row(cache_saved, kCounter, "seconds", "millrace_cache_saved_seconds_total", "Lane time that first touches of the same files would have taken more") \
+  row(cache_saved, kCounter, "seconds", "millrace_cache_saved_seconds_total", "Lane time that first accesses of the same files would have taken more") \
   row(cache_made, kCounter, "", "millrace_cache_made_total", "Made to be kept")                                                  \
   row(cache_making, kCounter, "seconds", "millrace_cache_making_seconds_total", "Lane time spent making what is kept") \
   row(decoder_starts, kCounter, "", "millrace_decoder_starts_total", "Decoder processes started, with cpu.isolation")             \

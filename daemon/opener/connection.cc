@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "daemon/opener/as_caller.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 
 namespace millrace {
 namespace {

@@ -13,8 +13,8 @@
 #include "daemon/opener/server.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/settings.h"
-#include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
+#include "proto/base/sockets/handoff_path.h"
 
 namespace millrace {
 namespace {

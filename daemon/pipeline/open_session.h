@@ -32,7 +32,7 @@ struct SessionParts {
   std::shared_ptr<const Caller> caller;                                 // shared with the fetch tasks
   std::shared_ptr<Account> account;                                     // shared: see Ledger::account()
   CacheUse cache = CacheUse::kTensors;                                  // the most that is kept of its images, and used
-  bool cache_at_once = false;                                           // at the first touch
+  bool cache_at_once = false;                                           // at the first access
   std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with the session, which tells of it
 };
 

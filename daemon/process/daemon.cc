@@ -6,7 +6,7 @@
 #include "daemon/door/passed_listeners.h"
 #include "daemon/process/options.h"
 #include "daemon/process/parts.h"
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 
 namespace millrace {
 

@@ -6,8 +6,8 @@
 #include "daemon/settings/admins.h"
 #include "daemon/settings/fair_weights.h"
 #include "daemon/settings/key_table.h"
-#include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
+#include "proto/base/sockets/handoff_path.h"
 
 namespace millrace {
 namespace {

@@ -1,6 +1,6 @@
 #include "hls/decoder/check.h"
 
-#include "hls/decoder/packed_head.h"
+#include "hls/decoder/packed/packed_head.h"
 
 namespace millrace {
 namespace hls {

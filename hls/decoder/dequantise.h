@@ -5,7 +5,7 @@
 // and are remembered: kExtreme. Thread-bound(the kernel's caller).
 #pragma once
 
-#include "hls/decoder/huffman.h"
+#include "hls/decoder/jpeg/huffman.h"
 
 namespace millrace {
 namespace hls {

@@ -2,7 +2,7 @@
 // Thread-bound(the kernel's caller).
 #pragma once
 
-#include "hls/decoder/byte_stream.h"
+#include "hls/decoder/jpeg/byte_stream.h"
 #include "hls/decoder/raster.h"
 
 namespace millrace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "hls/base/memory.h"
-#include "hls/decoder/huffman.h"
+#include "hls/decoder/jpeg/huffman.h"
 
 namespace millrace {
 namespace hls {

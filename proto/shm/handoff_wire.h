@@ -1,5 +1,5 @@
 // The hand-off socket's messages: what gRPC cannot carry, namely who the caller is (SO_PEERCRED) and descriptors
-// (SCM_RIGHTS). A Unix SOCK_SEQPACKET socket beside the gRPC one (proto/base/handoff_path.h). One
+// (SCM_RIGHTS). A Unix SOCK_SEQPACKET socket beside the gRPC one (proto/base/sockets/handoff_path.h). One
 // connection a session; the kernel closes it when the client dies, however it dies, and that reclaims the session.
 //
 //   client                             daemon

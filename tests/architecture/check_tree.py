@@ -19,7 +19,7 @@ import wording  # noqa: E402
 MAX_LINES = 450
 MAX_UNITS = 20  # of a folder: a header and its source are one
 # How many those have that have more: none grows, and a row that has become too large is a violation itself.
-FULL_FOLDERS = {"hls/card/shim": 22, "hls/decoder": 28, "proto/base": 21, "tests/bench": 35, "tests/fuzz": 21}
+FULL_FOLDERS: dict[str, int] = {}
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "README.md", "LICENSE", ".ci", ".clang-format", ".clang-tidy", ".gitattributes",
     ".gitignore", "client", "config", "daemon", "hls", "kernels", "proto", "systemd", "tests",

@@ -8,7 +8,7 @@
 #include <future>
 
 #include "proto/base/unique_fd.h"
-#include "tests/bench/cores.h"
+#include "tests/bench/service/cores.h"
 
 namespace millrace::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/service.h"
+#include "tests/bench/service/service.h"
 
 namespace millrace::bench {
 

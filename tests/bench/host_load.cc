@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "tests/bench/cores.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/host_load.h"
 #include "tests/bench/rig.h"
+#include "tests/bench/service/cores.h"
 
 namespace millrace::bench {
 namespace {

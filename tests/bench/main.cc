@@ -7,15 +7,15 @@
 #include <filesystem>
 #include <vector>
 
-#include "tests/bench/engine.h"
-#include "tests/bench/engine_packed.h"
+#include "tests/bench/engine/engine.h"
+#include "tests/bench/engine/engine_packed.h"
+#include "tests/bench/engine/isolation.h"
+#include "tests/bench/engine/packed.h"
+#include "tests/bench/engine/png.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/host_load.h"
-#include "tests/bench/isolation.h"
-#include "tests/bench/opener.h"
-#include "tests/bench/packed.h"
-#include "tests/bench/png.h"
-#include "tests/bench/transports.h"
+#include "tests/bench/service/opener.h"
+#include "tests/bench/service/transports.h"
 
 namespace millrace::bench {
 namespace {

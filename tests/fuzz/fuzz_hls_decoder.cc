@@ -9,8 +9,8 @@
 #include <memory>
 #include <random>
 
-#include "hls/decoder/decode_jpeg.h"
-#include "hls/decoder/decode_packed.h"
+#include "hls/decoder/jpeg/decode_jpeg.h"
+#include "hls/decoder/packed/decode_packed.h"
 #include "hls/host/completions.h"
 #include "hls/host/planner.h"
 #include "kernels/cpu/jpeg/decoder.h"

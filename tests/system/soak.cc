@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/host/temp_folder.h"

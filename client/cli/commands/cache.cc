@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kSettleWithin{20};
 
 constexpr const char* kCacheFooter =
     "The daemon keeps what makes the next epoch faster, as its [cache] settings allow: seek indexes of JPEG files from "
-    "their first touch on, their packed coefficients from the second, finished tensors of recipes without random "
+    "their first access on, their packed coefficients from the second, finished tensors of recipes without random "
     "crops. "
     "It notices when a file changed. Figures are the daemon's, of all sessions together. `millrace convert` keeps "
     "packed "
@@ -59,7 +59,7 @@ void print_counts(const CacheCounts& counts) {
   std::printf("images made from their file alone: %s; found wrong and forgotten: %s\n",
               count_text(counts.first).c_str(),
               count_text(counts.kinds[0].rejected + counts.kinds[1].rejected + counts.kinds[2].rejected).c_str());
-  std::printf("SAVED and TOOK are lane time: what first touches would have taken more, about, and the making\n");
+  std::printf("SAVED and TOOK are lane time: what first accesses would have taken more, about, and the making\n");
 }
 
 void add_kinds(const CacheCounts& counts, Json& json) {
@@ -109,7 +109,7 @@ struct Warmed {
   double packed_before = 0;  // images of the first pass that came from packed coefficients
 };
 
-// A pass that touches each file, and one more where packed coefficients are made at the second touch.
+// A pass that touches each file, and one more where packed coefficients are made at the second access.
 Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
   MILLRACE_TRY(const Statistics statistics, client.statistics());
   Warmed warmed{.before = cache_counts(statistics)};

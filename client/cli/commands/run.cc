@@ -338,7 +338,7 @@ void add_run(Command app, Chosen& chosen) {
       .type_name("off|index|packed|tensors")
       .show_default();
   command.flag("--cache-at-once", options->cache_at_once,
-               "keep it from the first touch on, though that makes the first epoch slower; not with --cache off");
+               "keep it from the first access on, though that makes the first epoch slower; not with --cache off");
   add_extension_option(command, options->extensions);
   command.flag("--json", options->json, "print one JSON object at the end");
   command.option("--slots", options->slots, "batches that may be finished or under way at once")
@@ -368,7 +368,7 @@ void add_run(Command app, Chosen& chosen) {
       "there was no room to keep them, and always PNG, WebP and packed files whose finished tensors are not kept), a "
       "seek index (mostly in the second epoch, as packed coefficients are made), packed coefficients, or finished "
       "tensors. The daemon counts them for all sessions together: where "
-      "others were open meanwhile, the line says so. What was saved is reckoned by what first touches of such files "
+      "others were open meanwhile, the line says so. What was saved is reckoned by what first accesses of such files "
       "took; as long as the daemon had none, by what they take a fast host. Of less than a second neither images/s nor "
       "what was saved is told, except in --json: it means nothing.\n\n"
       "Examples:\n"

@@ -34,7 +34,7 @@ struct SessionOptions {
   Recipe recipe{};           // of batches and epochs that bring none
   Bytes slot_bytes{};        // room for one batch; 0: computed from recipe and batch
   // The most that the daemon keeps of the images, and uses, to make the next epochs faster. With Fidelity::kExact pixels
-  // are the same whatever is kept. `cache_at_once`: from the first touch on, though that makes the first epoch slower;
+  // are the same whatever is kept. `cache_at_once`: from the first access on, though that makes the first epoch slower;
   // else from the second.
   CacheUse cache = CacheUse::kTensors;
   bool cache_at_once = false;

@@ -9,7 +9,7 @@
 
 #include "client/src/wire/unix_socket.h"
 #include "millrace/client.h"
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {

@@ -7,8 +7,8 @@
 #include <span>
 
 #include "client/src/wire/unix_socket.h"
-#include "proto/base/handoff_path.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/handoff_path.h"
+#include "proto/base/sockets/socket_message.h"
 
 namespace millrace {
 inline namespace client {

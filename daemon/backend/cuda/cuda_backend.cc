@@ -118,12 +118,12 @@ Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32
                                                      const BackendServices& services) {
   const CudaStaging staging = staging_of(settings);
   const auto start = [program = cuda_program(settings.worker), uuid = gpu.uuid,
-                      order = order_of(settings, staging)]() -> Result<std::shared_ptr<owner::OwnerProcess>> {
+                      order = order_of(settings, staging)]() -> Result<std::shared_ptr<device_host::HostProcess>> {
     MILLRACE_TRY(std::shared_ptr<CudaWorker> worker, CudaWorker::start(program, uuid, order));
-    return std::shared_ptr<owner::OwnerProcess>(std::move(worker));
+    return std::shared_ptr<device_host::HostProcess>(std::move(worker));
   };
   auto device =
-      std::make_unique<CudaDevice>(owner::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start});
+      std::make_unique<CudaDevice>(device_host::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start});
   MILLRACE_TRY_VOID(device->start());
   return std::unique_ptr<Backend>(
       new CudaBackend(info_of(gpu, number, settings), gpu.uuid, std::move(device), staging, settings, services));

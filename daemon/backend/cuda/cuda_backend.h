@@ -14,7 +14,7 @@
 #include "daemon/backend/cuda/cuda_memory.h"
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/cuda/cuda_worker.h"
-#include "daemon/backend/owner/lane_threads.h"
+#include "daemon/backend/device_host/lane_threads.h"
 
 namespace millrace {
 
@@ -51,7 +51,7 @@ class CudaBackend final : public Backend {
   const std::chrono::milliseconds patience_;
   const std::unique_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaMemory> memory_;  // shared with sessions' arenas. nullptr: sessions may have none
-  owner::LaneThreads lanes_;
+  device_host::LaneThreads lanes_;
 };
 
 }  // namespace millrace

@@ -18,7 +18,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cuda/cuda_worker.h"
-#include "daemon/backend/owner/lane_work.h"
+#include "daemon/backend/device_host/lane_work.h"
 #include "daemon/model/limits.h"
 
 namespace millrace {
@@ -38,7 +38,7 @@ class CudaLane {
                                  const std::function<bool()>& stopped);
 
  private:
-  using Work = owner::LaneWork;
+  using Work = device_host::LaneWork;
   using Indices = Work::Indices;
 
   bool is_for_gpu(Work& work, std::size_t i) const;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/backend/owner/wanted.h"
+#include "daemon/backend/device_host/wanted.h"
 #include "daemon/settings/keys.h"
 #include "proto/base/bytes.h"
 

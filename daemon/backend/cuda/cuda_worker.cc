@@ -6,14 +6,14 @@
 namespace millrace {
 namespace {
 
-using owner::Channel;
-using owner::Clock;
-using owner::Heard;
-using owner::Staging;
+using device_host::Channel;
+using device_host::Clock;
+using device_host::Heard;
+using device_host::Staging;
 
 constexpr std::chrono::seconds kPatienceWithList{20};
 constexpr char kProgram[] = "millrace-cuda";
-static_assert(cuda_lane_staging(kMostCudaLanes - 1) < owner::kAbove);
+static_assert(cuda_lane_staging(kMostCudaLanes - 1) < device_host::kAbove);
 
 Error other_version() {
   return {Code::kUnsupported, "millrace-cuda is of another version than this daemon: restart the daemon"};
@@ -21,7 +21,7 @@ Error other_version() {
 
 Gpu gpu_of(const CudaReady& ready) {
   Gpu gpu{.ordinal = ready.ordinal,
-          .name = owner::text_of(ready.name),
+          .name = device_host::text_of(ready.name),
           .memory = {ready.memory_bytes},
           .major = ready.major,
           .minor = ready.minor,
@@ -34,15 +34,15 @@ Gpu gpu_of(const CudaReady& ready) {
 // Sends what has a number, and waits for the answer to that number.
 template <class Order>
 Result<UniqueFd> ask_process(int socket, const Order& order, std::chrono::milliseconds patience) {
-  if (!owner::send_to(socket, order)) return Error{Code::kUnavailable, "the process that has the GPU is gone"};
+  if (!device_host::send_to(socket, order)) return Error{Code::kUnavailable, "the process that has the GPU is gone"};
   CudaDone done;
   UniqueFd descriptor;
-  const Heard heard = owner::receive(socket, done, Clock::now() + patience, &descriptor);
+  const Heard heard = device_host::receive(socket, done, Clock::now() + patience, &descriptor);
   if (heard == Heard::kLate)
     return Error{Code::kUnavailable, "the GPU does not answer within " + std::to_string(patience.count()) + " ms"};
   if (heard == Heard::kEnd || done.number != order.number)
     return Error{Code::kUnavailable, "the process that has the GPU ended"};
-  if (done.code != 0) return owner::error_of(done.code, done.text, kProgram);
+  if (done.code != 0) return device_host::error_of(done.code, done.text, kProgram);
   return descriptor;
 }
 
@@ -51,14 +51,14 @@ Result<std::vector<Gpu>> hear_gpus(int control) {
   std::vector<Gpu> gpus;
   for (;;) {
     CudaReady ready;
-    const Heard heard = owner::receive(control, ready, Clock::now() + kPatienceWithList);
+    const Heard heard = device_host::receive(control, ready, Clock::now() + kPatienceWithList);
     if (heard == Heard::kLate)
       return Error{Code::kUnsupported, "the driver does not say within 20 seconds which GPUs there are"};
     if (heard == Heard::kEnd)
       return Error{Code::kUnsupported, "millrace-cuda ended before it had said which GPUs there are"};
     if (ready.code == kCudaListEnds) return gpus;
     if (ready.version != kCudaWireVersion) return other_version();
-    if (ready.code != 0) return owner::error_of(ready.code, ready.text, kProgram);
+    if (ready.code != 0) return device_host::error_of(ready.code, ready.text, kProgram);
     gpus.push_back(gpu_of(ready));
   }
 }
@@ -66,18 +66,18 @@ Result<std::vector<Gpu>> hear_gpus(int control) {
 }  // namespace
 
 std::string cuda_program(const std::string& path) {
-  return owner::find_program(path, kProgram);
+  return device_host::find_program(path, kProgram);
 }
 
 Result<std::vector<Gpu>> list_gpus(const std::string& program) {
-  MILLRACE_TRY(Channel channel, owner::make_channel(kProgram));
-  const owner::Handed control[] = {{channel.theirs.get(), kCudaControl}};
-  MILLRACE_TRY(const pid_t pid, owner::start_process(program, control));
+  MILLRACE_TRY(Channel channel, device_host::make_channel(kProgram));
+  const device_host::Handed control[] = {{channel.theirs.get(), kCudaControl}};
+  MILLRACE_TRY(const pid_t pid, device_host::start_process(program, control));
   channel.theirs.reset();
-  const bool sent = owner::send_to(channel.ours.get(), CudaHello{.work = CudaWork::kList});
+  const bool sent = device_host::send_to(channel.ours.get(), CudaHello{.work = CudaWork::kList});
   Result<std::vector<Gpu>> gpus =
       sent ? hear_gpus(channel.ours.get()) : Error{Code::kInternal, program + " ended as it began"};
-  owner::reap(pid);
+  device_host::reap(pid);
   return gpus;
 }
 
@@ -97,23 +97,23 @@ Result<UniqueFd> CudaMemoryChannel::ask(CudaMemoryOrder order, std::chrono::mill
 Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program, const CudaUuid& gpu,
                                                       const CudaWorkerOrder& order) {
   const CudaStaging layout{order.encoded.count, order.tensors.count};
-  MILLRACE_TRY(Channel control, owner::make_channel(kProgram));
-  std::vector<owner::Handed> handed{{control.theirs.get(), kCudaControl}};
+  MILLRACE_TRY(Channel control, device_host::make_channel(kProgram));
+  std::vector<device_host::Handed> handed{{control.theirs.get(), kCudaControl}};
   std::vector<UniqueFd> theirs;
-  MILLRACE_TRY(Channel memory, owner::make_channel(kProgram));
+  MILLRACE_TRY(Channel memory, device_host::make_channel(kProgram));
   MILLRACE_TRY(Staging moved, Staging::create(kProgram, kCudaMemoryStagingBytes));
   handed.push_back({memory.theirs.get(), kCudaMemorySocket});
   handed.push_back({theirs.emplace_back(moved.take_descriptor()).get(), kCudaMemoryStaging});
   std::vector<CudaLaneChannel> lanes;
   for (std::uint32_t i = 0; i < order.lanes; ++i) {
-    MILLRACE_TRY(Channel channel, owner::make_channel(kProgram));
+    MILLRACE_TRY(Channel channel, device_host::make_channel(kProgram));
     MILLRACE_TRY(Staging staging, Staging::create(kProgram, Bytes{layout.size()}));
     handed.push_back({channel.theirs.get(), cuda_lane_socket(i)});
     handed.push_back({theirs.emplace_back(staging.take_descriptor()).get(), cuda_lane_staging(i)});
     lanes.emplace_back(std::move(channel.ours), std::move(staging), layout);
     theirs.push_back(std::move(channel.theirs));
   }
-  MILLRACE_TRY(const pid_t pid, owner::start_process(program, handed));
+  MILLRACE_TRY(const pid_t pid, device_host::start_process(program, handed));
   return std::shared_ptr<CudaWorker>(new CudaWorker(std::move(control.ours),
                                                     CudaMemoryChannel(std::move(memory.ours), std::move(moved)),
                                                     std::move(lanes), pid, gpu, order));
@@ -121,7 +121,7 @@ Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program
 
 CudaWorker::CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid,
                        const CudaUuid& gpu, const CudaWorkerOrder& order)
-    : OwnerProcess(std::move(control), pid),
+    : HostProcess(std::move(control), pid),
       memory_(std::move(memory)),
       lanes_(std::move(lanes)),
       gpu_(gpu),
@@ -135,14 +135,15 @@ Result<void> CudaWorker::greet(std::chrono::milliseconds patience) {
                   .device_bytes = order_.device.count};
   std::copy(gpu_.begin(), gpu_.end(), std::begin(hello.uuid));
   CudaReady ready;
-  const Heard heard =
-      owner::send_to(control(), hello) ? owner::receive(control(), ready, Clock::now() + patience) : Heard::kEnd;
+  const Heard heard = device_host::send_to(control(), hello)
+                          ? device_host::receive(control(), ready, Clock::now() + patience)
+                          : Heard::kEnd;
   if (heard == Heard::kLate)
     return Error{Code::kUnavailable,
                  "millrace-cuda does not come up within " + std::to_string(patience.count() / 1000) + " seconds"};
   if (heard == Heard::kEnd) return Error{Code::kUnavailable, "millrace-cuda ended as it began"};
   if (ready.version != kCudaWireVersion) return other_version();
-  if (ready.code != 0) return owner::error_of(ready.code, ready.text, kProgram);
+  if (ready.code != 0) return device_host::error_of(ready.code, ready.text, kProgram);
   return {};
 }
 

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "daemon/backend/cuda/cuda_wire.h"
-#include "daemon/backend/owner/channel.h"
-#include "daemon/backend/owner/owned_device.h"
-#include "daemon/backend/owner/owner_process.h"
+#include "daemon/backend/device_host/channel.h"
+#include "daemon/backend/device_host/host_process.h"
+#include "daemon/backend/device_host/hosted_device.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -56,7 +56,7 @@ struct CudaWorkerOrder {
 // A lane's part of it: a socket, and the staging that both have mapped.
 class CudaLaneChannel {
  public:
-  CudaLaneChannel(UniqueFd socket, owner::Staging staging, CudaStaging layout)
+  CudaLaneChannel(UniqueFd socket, device_host::Staging staging, CudaStaging layout)
       : socket_(std::move(socket)), staging_(std::move(staging)), layout_(layout) {}
 
   // REQUIRES: no batch is asked for.
@@ -71,7 +71,7 @@ class CudaLaneChannel {
 
  private:
   UniqueFd socket_;
-  owner::Staging staging_;
+  device_host::Staging staging_;
   CudaStaging layout_;
   std::uint64_t asked_ = 0;
 };
@@ -79,7 +79,7 @@ class CudaLaneChannel {
 // The memory's part of it: likewise.
 class CudaMemoryChannel {
  public:
-  CudaMemoryChannel(UniqueFd socket, owner::Staging staging)
+  CudaMemoryChannel(UniqueFd socket, device_host::Staging staging)
       : socket_(std::move(socket)), staging_(std::move(staging)) {}
 
   // REQUIRES: nothing is asked for.
@@ -94,12 +94,12 @@ class CudaMemoryChannel {
 
  private:
   UniqueFd socket_;
-  owner::Staging staging_;
+  device_host::Staging staging_;
   std::uint64_t asked_ = 0;
   std::string why_lost_;
 };
 
-class CudaWorker final : public owner::OwnerProcess {
+class CudaWorker final : public device_host::HostProcess {
  public:
   // kExhausted, kInternal: there is none. To be called by a thread that lives as long as the process may.
   static Result<std::shared_ptr<CudaWorker>> start(const std::string& program, const CudaUuid& gpu,
@@ -121,6 +121,6 @@ class CudaWorker final : public owner::OwnerProcess {
   const CudaWorkerOrder order_;
 };
 
-using CudaDevice = owner::Owned<CudaWorker>;
+using CudaDevice = device_host::Owned<CudaWorker>;
 
 }  // namespace millrace

@@ -137,11 +137,11 @@ FpgaBackend::FpgaBackend(const Card& card, std::uint32_t number, const FpgaSetti
       device_({.what = "card",
                .thread = "mr-fpga",
                .start = [this, program = fpga_program(settings.worker), place = card.place,
-                         order = order_of(settings)]() -> Result<std::shared_ptr<owner::OwnerProcess>> {
+                         order = order_of(settings)]() -> Result<std::shared_ptr<device_host::HostProcess>> {
                  MILLRACE_TRY(std::shared_ptr<FpgaWorker> worker,
                               FpgaWorker::start(program, place, order, choice_.now(),
                                                 [this] { choice_.forget(choice_.now().image, Clock::now()); }));
-                 return std::shared_ptr<owner::OwnerProcess>(std::move(worker));
+                 return std::shared_ptr<device_host::HostProcess>(std::move(worker));
                }}),
       parts_{device_, choice_, staging_, settings.hang, figures_},
       lanes_(

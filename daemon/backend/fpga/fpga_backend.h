@@ -11,12 +11,12 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/backend_row.h"
+#include "daemon/backend/device_host/lane_threads.h"
 #include "daemon/backend/fpga/card_figures.h"
 #include "daemon/backend/fpga/fpga_lane.h"
 #include "daemon/backend/fpga/fpga_settings.h"
 #include "daemon/backend/fpga/fpga_worker.h"
 #include "daemon/backend/fpga/image_choice.h"
-#include "daemon/backend/owner/lane_threads.h"
 
 namespace millrace {
 
@@ -32,7 +32,7 @@ class FpgaBackend final : public Backend {
   // `number`: of its name. REQUIRES: the card has an image. kExhausted: there are no descriptors.
   static Result<std::unique_ptr<FpgaBackend>> begin(const Card& card, std::uint32_t number,
                                                     const FpgaSettings& settings, const BackendServices& services);
-  // Once, before anything else. Errors: OwnedDevice::start()'s.
+  // Once, before anything else. Errors: HostedDevice::start()'s.
   Result<void> wait_until_begun() { return device_.wait_until_begun(); }
   ~FpgaBackend() override { shutdown(); }
 
@@ -54,7 +54,7 @@ class FpgaBackend final : public Backend {
   CardFigures figures_;
   FpgaDevice device_;
   const FpgaLaneParts parts_;
-  owner::LaneThreads lanes_;
+  device_host::LaneThreads lanes_;
 };
 
 }  // namespace millrace

@@ -258,7 +258,7 @@ bool FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel
     std::optional<Error> error;
     if (verdict != 0) {
       parts_.figures.left_one();
-      error = unsupported("the card leaves it to others: " + owner::text_of(order.why));
+      error = unsupported("the card leaves it to others: " + device_host::text_of(order.why));
     } else {
       const std::span<const std::byte> tensor = channel.tensors().subspan(at, out.bytes.count);
       if (copy_and_add({out.host, out.bytes.count}, tensor) != sum)

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
+#include "daemon/backend/device_host/lane_work.h"
 #include "daemon/backend/fpga/card_figures.h"
 #include "daemon/backend/fpga/fpga_worker.h"
 #include "daemon/backend/fpga/image_choice.h"
-#include "daemon/backend/owner/lane_work.h"
 #include "daemon/model/limits.h"
 
 namespace millrace {
@@ -45,7 +45,7 @@ class FpgaLane {
                                  const std::function<bool()>& stopped);
 
  private:
-  using Work = owner::LaneWork;
+  using Work = device_host::LaneWork;
   using Indices = Work::Indices;
   struct Batch {
     ImageChoice::Choice with;

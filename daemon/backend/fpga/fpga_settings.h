@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/backend/owner/wanted.h"
+#include "daemon/backend/device_host/wanted.h"
 #include "daemon/settings/keys.h"
 #include "proto/base/bytes.h"
 

@@ -15,11 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "daemon/backend/device_host/channel.h"
+#include "daemon/backend/device_host/host_process.h"
+#include "daemon/backend/device_host/hosted_device.h"
 #include "daemon/backend/fpga/fpga_wire.h"
 #include "daemon/backend/fpga/image_choice.h"
-#include "daemon/backend/owner/channel.h"
-#include "daemon/backend/owner/owned_device.h"
-#include "daemon/backend/owner/owner_process.h"
 
 namespace millrace {
 
@@ -54,7 +54,7 @@ struct FpgaWorkerOrder {
 // A lane's part of it: a socket, and the staging that both have mapped.
 class FpgaLaneChannel {
  public:
-  FpgaLaneChannel(UniqueFd socket, owner::Staging staging, FpgaStaging layout)
+  FpgaLaneChannel(UniqueFd socket, device_host::Staging staging, FpgaStaging layout)
       : socket_(std::move(socket)), staging_(std::move(staging)), layout_(layout) {}
 
   // REQUIRES: no batch is asked for.
@@ -69,12 +69,12 @@ class FpgaLaneChannel {
 
  private:
   UniqueFd socket_;
-  owner::Staging staging_;
+  device_host::Staging staging_;
   FpgaStaging layout_;
   std::uint64_t asked_ = 0;
 };
 
-class FpgaWorker final : public owner::OwnerProcess {
+class FpgaWorker final : public device_host::HostProcess {
  public:
   // `refused`: called by greet() if the card does not take the image that it is to begin with. kExhausted, kInternal:
   // there is none. To be called by a thread that lives as long as the process may.
@@ -96,6 +96,6 @@ class FpgaWorker final : public owner::OwnerProcess {
   const std::function<void()> refused_;
 };
 
-using FpgaDevice = owner::Owned<FpgaWorker>;
+using FpgaDevice = device_host::Owned<FpgaWorker>;
 
 }  // namespace millrace

@@ -15,11 +15,11 @@ constexpr unsigned kRefusalsByBar = 16;
 constexpr double kShortestWait = 1e-3;   // seconds; a lane takes as long
 constexpr double kHitsUntilLasting = 2;  // what costs more than so many hits to make is kept for good
 // A job alone needs each sample once between one epoch's end and the next one's, so of equals it is all the same who is kept
-// over it, and swapping them brings nothing. Among unequal ones the next touch may still decide.
+// over it, and swapping them brings nothing. Among unequal ones the next access may still decide.
 constexpr double kLastingAlone = 0.9;
 // Of files of no dataset: what was wanted so often again is hoped to be wanted so many times more often.
 constexpr double kHope = 2;
-constexpr double kOnceTouched = 0.05;  // touches of a thing that was asked for once: next to none, but not none
+constexpr double kOnceAccessed = 0.05;  // accesses of a thing that was asked for once: next to none, but not none
 
 }  // namespace
 
@@ -45,13 +45,13 @@ class Policy::Appraisal {
   }
 
  private:
-  // From 0, the next touch decides, to 1, what is in may stay for good.
+  // From 0, the next access decides, to 1, what is in may stay for good.
   double lasting_share(double saves, double costs) const {
     const bool alone = is_used() && moment_.jobs() < 1.01;
     const double by_cost = saves > 0 ? std::min(costs / (kHitsUntilLasting * saves), 1.0) : 1.0;
     return std::max(by_cost, alone ? kLastingAlone : 0);
   }
-  // Who goes is made again at its next touch, or is not: half of it counts against the newcomer, and for who is in.
+  // Who goes is made again at its next access, or is not: half of it counts against the newcomer, and for who is in.
   static double made_again(double costs, double lasting) { return (1 - lasting) * costs / 2; }
   static double stay(const Expectation& expected, double lasting) {
     const double wait = (1 - lasting) * expected.wait + (lasting > 0 ? lasting / expected.rate : 0);
@@ -60,7 +60,7 @@ class Policy::Appraisal {
 
   Expectation expect(const DatasetMember& member) const {
     if (moment_.rate() > 0) return moment_.expect(member.sample, member.listing);
-    const double again = std::max(policy_.sketch_.count(policy_.thing_of(member)) - 1.0, kOnceTouched);
+    const double again = std::max(policy_.sketch_.count(policy_.thing_of(member)) - 1.0, kOnceAccessed);
     return {.rate = again / span_, .wait = span_ / again, .further = kHope * again};
   }
 
@@ -76,10 +76,10 @@ Policy::Policy(const Options& options)
 void Policy::asked(const DatasetMember& member, const ReuseForecast& forecast, double now) {
   Group& group = groups_[group_found(member.dataset)];
   if (group.dataset == member.dataset) group.last_used = std::max(group.last_used, now);
-  if (!forecast.in_use(member.dataset)) sketch_.touch(thing_of(member), now);
+  if (!forecast.in_use(member.dataset)) sketch_.access(thing_of(member), now);
 }
 
-void Policy::touched(Ticket ticket, const DatasetMember& member) {
+void Policy::accessed(Ticket ticket, const DatasetMember& member) {
   Entry& entry = entries_[ticket];
   MILLRACE_CHECK(entry.in);
   if (groups_[entry.group].dataset != member.dataset) {

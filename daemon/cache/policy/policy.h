@@ -3,21 +3,21 @@
 // decide; the tier keeps the entries and does as it is told.
 //
 //   asked()         once for each file that is asked for, whatever is kept of it
-//   hit:  touched() the entry is of that sample now
+//   hit:  accessed() the entry is of that sample now
 //   miss: worth_making()?  ─no─▶ decode only        Asked before something is made, so that what would go soon is not.
 //           └─yes─▶ make it ─▶ admit() ─▶ a ticket, and the tickets of those who go; or nullopt: throw it away
 //   removed()       the entry is gone for a reason of its own (wrong, replaced, its file is on no disk any more)
 //
 // What an entry is worth, in seconds a byte and second:      saves / (bytes * wait)
-// `wait` is the time to the next touch for what costs nothing to make, so that who is wanted last goes first (Belady). What
+// `wait` is the time to the next access for what costs nothing to make, so that who is wanted last goes first (Belady). What
 // costs more than two hits to make is worth the same whenever it is wanted next, so `wait` is then the mean time between
-// touches: of one dataset nobody goes for another, and a part of a dataset larger than the tier stays for good (as MinIO in
+// accesses: of one dataset nobody goes for another, and a part of a dataset larger than the tier stays for good (as MinIO in
 // Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", VLDB 2021). In between it is in between. A
-// newcomer has its making to pay for, out of the touches that can be hoped for, and must be worth a tenth more than those
+// newcomer has its making to pay for, out of the accesses that can be hoped for, and must be worth a tenth more than those
 // who go, so that nothing swings. Datasets that nobody uses are worth nothing, and the longest unused goes first; but
 // nothing goes before its room is wanted.
 //
-// Costs: asked() and touched() some tens of nanoseconds, without allocation. worth_making() and admit() look at no more
+// Costs: asked() and accessed() some tens of nanoseconds, without allocation. worth_making() and admit() look at no more
 // than kLooks entries, drawn by chance, of each dataset in use and kind; of the drawn ones the worst goes. That takes some
 // microseconds a dataset; of many refusals of what takes long to make most take none. Memory: 32 bytes an
 // entry, and Options::observed bytes.
@@ -37,8 +37,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/cache/policy/access_sketch.h"
 #include "daemon/cache/policy/reuse_forecast.h"
-#include "daemon/cache/policy/touch_sketch.h"
 #include "daemon/model/bytes/cached_bytes.h"
 #include "daemon/model/files/dataset_use.h"
 #include "proto/base/bytes.h"
@@ -69,7 +69,7 @@ class Policy {
   explicit Policy(const Options& options);
 
   void asked(const DatasetMember& member, const ReuseForecast& forecast, double now);
-  void touched(Ticket entry, const DatasetMember& member);
+  void accessed(Ticket entry, const DatasetMember& member);
 
   bool worth_making(const Piece& piece, const ReuseForecast& forecast, double now);
   // Those who go for it are added to `gone`; their tickets are free, and the newcomer may have one of them.
@@ -138,7 +138,7 @@ class Policy {
   const std::uint64_t budget_;
   std::uint64_t used_ = 0;
   std::uint64_t random_;
-  TouchSketch sketch_;
+  AccessSketch sketch_;
   std::vector<Entry> entries_;  // by ticket
   std::vector<Ticket> free_;
   std::vector<Group> groups_;  // the first one: files of no dataset

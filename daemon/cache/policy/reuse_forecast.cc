@@ -68,7 +68,7 @@ Expectation ReuseForecast::Moment::expect(std::uint32_t sample, std::uint16_t li
 
 double ReuseForecast::Moment::wait(const Ahead& ahead, std::uint32_t sample, std::uint16_t listing) const {
   const Session& session = *ahead.session;
-  const double mean = ahead.cycle * session.world;  // between two touches of a sample
+  const double mean = ahead.cycle * session.world;  // between two accesses of a sample
   if (sample >= session.dataset_samples || listing != session.listing) return mean;
   if (session.now && session.ended < 0) {
     const std::uint64_t position = session.now->of(sample);

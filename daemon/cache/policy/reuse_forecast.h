@@ -19,11 +19,11 @@
 
 namespace millrace {
 
-// What is expected of one sample's touches, by all sessions together.
+// What is expected of one sample's accesses, by all sessions together.
 struct Expectation {
-  double rate = 0;                                        // touches a second, in the long run; 0: nobody uses it
-  double wait = std::numeric_limits<double>::infinity();  // seconds until the next touch
-  double further = 0;                                     // touches that are still to come, as far as one can hope
+  double rate = 0;                                        // accesses a second, in the long run; 0: nobody uses it
+  double wait = std::numeric_limits<double>::infinity();  // seconds until the next access
+  double further = 0;                                     // accesses that are still to come, as far as one can hope
 };
 
 class ReuseForecast {

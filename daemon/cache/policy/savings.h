@@ -17,19 +17,19 @@ struct Savings {
 // What stands in for a file already.
 enum class Beside : std::uint8_t { kIndex, kPacked };
 
-// Of what a first touch takes an index saves a fifth, a packed form half of what the index leaves, and a tensor all but a
+// Of what a first access takes an index saves a fifth, a packed form half of what the index leaves, and a tensor all but a
 // copy. Packing takes as long as making one sample or two.
 inline Savings savings_of(CachedKind kind, std::uint64_t file_bytes, Beside beside = Beside::kIndex) {
   constexpr float kSecondsAByte = 1e-8F;
   constexpr float kByIndex = 0.2F, kByPacked = 0.4F, kByTensor = 0.8F, kPacking = 1.5F;
-  const float first_touch = static_cast<float>(file_bytes) * kSecondsAByte;
+  const float first_access = static_cast<float>(file_bytes) * kSecondsAByte;
   switch (kind) {
     case CachedKind::kIndex:
-      return {.saves = kByIndex * first_touch};
+      return {.saves = kByIndex * first_access};
     case CachedKind::kPacked:
-      return {.saves = kByPacked * first_touch, .costs = kPacking * first_touch};
+      return {.saves = kByPacked * first_access, .costs = kPacking * first_access};
     case CachedKind::kTensor:
-      return {.saves = (beside == Beside::kPacked ? kByTensor - kByPacked : kByTensor) * first_touch};
+      return {.saves = (beside == Beside::kPacked ? kByTensor - kByPacked : kByTensor) * first_access};
   }
   return {};
 }

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "proto/base/printable.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 
 namespace millrace {
 namespace {

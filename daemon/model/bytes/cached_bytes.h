@@ -68,7 +68,7 @@ struct Advised {
 // What may be kept of an image, and looked for, on behalf of a request.
 struct CacheWish {
   CacheUse most = CacheUse::kTensors;
-  bool at_once = false;  // packed at the first touch, whatever else waits
+  bool at_once = false;  // packed at the first access, whatever else waits
   std::uint64_t tensor_of =
       0;                   // stands for all that decides the tensor's bytes beside the file's contents; 0: chance does
   DatasetMember member{};  // which sample of which dataset the image is, if of any

@@ -11,7 +11,7 @@
 
 #include "daemon/door/peer.h"
 #include "daemon/door/sleep_breaker.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 
 namespace millrace {
 namespace {

@@ -121,7 +121,7 @@ Judged CacheJudge::policy(std::int64_t bytes, Knowing knowing) const {
     policy.asked(member, *forecast, touch.time);
     const bool hit = tickets.contains(touch.thing);
     bool made = false;
-    if (hit) policy.touched(tickets.at(touch.thing), member);
+    if (hit) policy.accessed(tickets.at(touch.thing), member);
     const FlowThing& thing = things_[touch.thing];
     const Policy::Piece piece{.member = member,
                               .kind = CachedKind::kPacked,

@@ -1,4 +1,4 @@
-// Converted folders through a daemon: the pixels of the JPEG files, from the first touch on.
+// Converted folders through a daemon: the pixels of the JPEG files, from the first access on.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/host/lingering_socket.h"
 #include "tests/support/host/temp_folder.h"

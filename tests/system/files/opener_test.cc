@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "daemon/fetch/open/opener_link.h"
-#include "proto/base/handoff_path.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/handoff_path.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/files/opener_files.h"

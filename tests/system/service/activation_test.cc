@@ -8,7 +8,7 @@
 #include <list>
 
 #include "millrace/client.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/host/lingering_socket.h"
 #include "tests/support/pictures/image_folder.h"

@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "daemon/fetch/open/unmapped_ids.h"
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/command.h"

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/host/process.h"
 #include "tests/support/host/temp_folder.h"

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 #include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/need.h"
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "proto/base/handoff_path.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/handoff_path.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/reply_frames.h"
 
 namespace millrace {

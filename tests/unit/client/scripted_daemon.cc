@@ -9,8 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "proto/base/handoff_path.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/handoff_path.h"
+#include "proto/base/sockets/socket_message.h"
 #include "proto/rpc/slots_later_metadata.h"
 #include "tests/support/host/reply_frames.h"
 

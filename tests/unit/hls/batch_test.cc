@@ -2,7 +2,7 @@
 // functions: photographs, odd files, hostile ones, random streams; every layout and element.
 #include <algorithm>
 
-#include "hls/decoder/decode_jpeg.h"
+#include "hls/decoder/jpeg/decode_jpeg.h"
 #include "tests/support/jpeg/random_jpeg.h"
 #include "tests/support/pictures/test_data.h"
 #include "tests/support/pictures/test_images.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <random>
 
-#include "hls/decoder/decode_jpeg.h"
+#include "hls/decoder/jpeg/decode_jpeg.h"
 #include "hls/host/room.h"
 #include "tests/support/jpeg/random_jpeg.h"
 #include "tests/support/pictures/test_images.h"

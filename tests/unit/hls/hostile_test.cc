@@ -2,7 +2,7 @@
 // completes each image of a batch that has room for completions.
 #include <cstring>
 
-#include "hls/decoder/decode_jpeg.h"
+#include "hls/decoder/jpeg/decode_jpeg.h"
 #include "tests/support/jpeg/random_jpeg.h"
 #include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"

@@ -5,9 +5,9 @@
 
 #include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/pack_jpeg.h"
-#include "hls/decoder/decode_packed.h"
 #include "hls/decoder/engine.h"
-#include "hls/decoder/packed_slot.h"
+#include "hls/decoder/packed/decode_packed.h"
+#include "hls/decoder/packed/packed_slot.h"
 #include "kernels/packed/layout.h"
 #include "kernels/packed/shapes.h"
 #include "tests/support/jpeg/random_jpeg.h"

@@ -7,7 +7,7 @@
 
 #include "hls/base/fifo.h"
 #include "hls/decoder/engine.h"
-#include "hls/decoder/jpeg_slot.h"
+#include "hls/decoder/jpeg/jpeg_slot.h"
 #include "hls/host/jpeg_tables.h"
 #include "kernels/cpu/jpeg/dct/inverse_dct.h"
 #include "kernels/jpeg/unstuff.h"

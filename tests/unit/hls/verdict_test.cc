@@ -5,7 +5,7 @@
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/backend/words.h"
 #include "daemon/formats/probe.h"
-#include "hls/decoder/decode_jpeg.h"
+#include "hls/decoder/jpeg/decode_jpeg.h"
 #include "tests/support/jpeg/random_jpeg.h"
 #include "tests/support/jpeg/restart_damage.h"
 #include "tests/support/pictures/test_data.h"

@@ -149,7 +149,7 @@ class Client:
                 that maps it may write.
             cache: the most that the daemon keeps of the images, and uses, to make the next epochs faster: ``"off"``, ``"index"``,
                 ``"packed"`` or ``"tensors"``, each with those before. With ``fidelity="exact"`` pixels are the same whatever is kept.
-            cache_at_once: it is kept from the first touch on, though that makes the first epoch slower; else from the second.
+            cache_at_once: it is kept from the first access on, though that makes the first epoch slower; else from the second.
             memory: where the batches' tensors lie: ``"host"``, or in the memory of a GPU that the daemon has, by its backend's name:
                 ``"cuda:0"`` (``devices()``). Then ``Batch.images`` are ``DeviceTensor``; doc/gpu.md says more. The GPU's number in this
                 process may be another.

@@ -28,7 +28,7 @@
 #include "daemon/backend/cuda/worker/gpu_lane.h"
 #include "daemon/backend/cuda/worker/kernel_image.h"
 #include "proto/base/mutex.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 
 namespace millrace::cuda {
 namespace {

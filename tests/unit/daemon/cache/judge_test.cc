@@ -10,13 +10,13 @@
 namespace millrace::test {
 namespace {
 
-// Tries everything: at each touch, keep or not, make or not.
-double by_trial(const std::vector<FlowThing>& things, const std::vector<std::uint32_t>& touches, std::int64_t bytes,
+// Tries everything: at each access, keep or not, make or not.
+double by_trial(const std::vector<FlowThing>& things, const std::vector<std::uint32_t>& accesses, std::int64_t bytes,
                 MakeAt make) {
   std::map<std::uint32_t, double> best{{0U, 0.0}};  // by the set of what is kept
-  std::uint32_t touched = 0;
-  for (const std::uint32_t touch : touches) {
-    const std::uint32_t bit = 1U << touch;
+  std::uint32_t accessed = 0;
+  for (const std::uint32_t access : accesses) {
+    const std::uint32_t bit = 1U << access;
     std::map<std::uint32_t, double> after;
     const auto reach = [&](std::uint32_t kept, double saved) {
       std::int64_t used = 0;
@@ -27,14 +27,14 @@ double by_trial(const std::vector<FlowThing>& things, const std::vector<std::uin
     };
     for (const auto& [kept, saved] : best) {
       const bool hit = (kept & bit) != 0;
-      const bool may_make = make == MakeAt::kAnyTouch || (touched & bit) != 0;
+      const bool may_make = make == MakeAt::kAnyTouch || (accessed & bit) != 0;
       for (std::uint32_t subset = kept;; subset = (subset - 1) & kept) {  // who stays
-        reach(subset, saved + (hit ? things[touch].saves : 0));
-        if (!hit && may_make) reach(subset | bit, saved - things[touch].costs);
+        reach(subset, saved + (hit ? things[access].saves : 0));
+        if (!hit && may_make) reach(subset | bit, saved - things[access].costs);
         if (subset == 0) break;
       }
     }
-    touched |= bit;
+    accessed |= bit;
     best = std::move(after);
   }
   double most = 0;
@@ -51,11 +51,11 @@ TEST_CASE("the best by flow is the best by trying everything", "[cache]") {
       const std::int64_t bytes = even ? 1 : 1 + random() % 3;
       things.push_back({bytes, 1.0 + random() % 5, static_cast<double>(random() % 4)});
     }
-    std::vector<std::uint32_t> touches;
-    for (int i = 0; i < 24; ++i) touches.push_back(random() % 5);
+    std::vector<std::uint32_t> accesses;
+    for (int i = 0; i < 24; ++i) accesses.push_back(random() % 5);
     const std::int64_t bytes = even ? 1 + random() % 3 : 2 + random() % 4;
     for (const MakeAt make : {MakeAt::kAnyTouch, MakeAt::kSecondTouch}) {
-      const double flow = best_saving(things, touches, bytes, make), trial = by_trial(things, touches, bytes, make);
+      const double flow = best_saving(things, accesses, bytes, make), trial = by_trial(things, accesses, bytes, make);
       INFO("round " << round);
       REQUIRE(flow >= trial - 1e-9);
       if (even) REQUIRE(flow == Approx(trial).margin(1e-9));
@@ -65,11 +65,11 @@ TEST_CASE("the best by flow is the best by trying everything", "[cache]") {
 
 struct Least {
   double of_best;    // of a cache that knows the future
-  double of_second;  // of a cache that knows the future, but makes nothing at a first touch
+  double of_second;  // of a cache that knows the future, but makes nothing at a first access
 };
 
 // What is below 0.95 has its reason. Whether there will be a second epoch nobody knows in the first one, so what takes long to
-// make is made from the second touch on, and a short trace loses its first hits by that (c, packed). When somebody asks
+// make is made from the second access on, and a short trace loses its first hits by that (c, packed). When somebody asks
 // for a file again nobody knows at all (d): a cache that knew how often each is asked for and kept the most wanted ones
 // would get 0.92.
 TEST_CASE("the policy saves nearly as much as a cache that knows the future", "[cache]") {

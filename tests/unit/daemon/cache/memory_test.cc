@@ -1,11 +1,11 @@
-// What is kept in memory: keys, notes of touches, who stays and who goes.
+// What is kept in memory: keys, notes of accesses, who stays and who goes.
 #include <catch2/catch.hpp>
 #include <vector>
 
 #include "daemon/cache/being_made.h"
 #include "daemon/cache/cache_key.h"
 #include "daemon/cache/memory_tier.h"
-#include "daemon/cache/policy/touch_notes.h"
+#include "daemon/cache/policy/access_history.h"
 
 namespace millrace {
 namespace {
@@ -45,12 +45,12 @@ struct Sum {
 TEST_CASE("keys tell identities, parts, contents and users apart", "[cache]") {
   const FileIdentity file{1, 2, 3, 4, 5};
   const std::byte bytes[3] = {};
-  FileIdentity touched = file, part = file;
-  touched.changed = 6;
+  FileIdentity accessed = file, part = file;
+  accessed.changed = 6;
   part.part_size = 3;
 
   REQUIRE(key_of(file, 1) == key_of(FileIdentity{1, 2, 3, 4, 5}, 1));
-  REQUIRE_FALSE(key_of(file, 1) == key_of(touched, 1));
+  REQUIRE_FALSE(key_of(file, 1) == key_of(accessed, 1));
   REQUIRE_FALSE(key_of(file, 1) == key_of(part, 1));
   REQUIRE_FALSE(key_of(file, 1) == key_of(file, 2));
   REQUIRE(key_of(ByteView(bytes), 1000, 1) == key_of(ByteView(bytes), 1000, 1));
@@ -58,14 +58,14 @@ TEST_CASE("keys tell identities, parts, contents and users apart", "[cache]") {
   REQUIRE_FALSE(key_of(ByteView(bytes), 1000, 1) == key_of(ByteView(bytes), 1000, 2));
   REQUIRE_FALSE(key_of(ByteView(bytes), 1000, 1) == key_of(ByteView(bytes), 1001, 1));
   REQUIRE_FALSE(tensor_key_of(key_of(file, 1), 8) == tensor_key_of(key_of(file, 1), 9));
-  REQUIRE_FALSE(tensor_key_of(key_of(file, 1), 8) == tensor_key_of(key_of(touched, 1), 8));
+  REQUIRE_FALSE(tensor_key_of(key_of(file, 1), 8) == tensor_key_of(key_of(accessed, 1), 8));
 }
 
 TEST_CASE("memory keeps to its bound, and counts what goes for it", "[cache]") {
   MemoryTier memory(64_KiB);
   Sum sum;
   for (std::uint64_t i = 0; i < 500; ++i) {
-    for (int touch = 0; touch < (i < 250 ? 1 : 4); ++touch) memory.asked(numbered(i), {}, 1000);
+    for (int access = 0; access < (i < 250 ? 1 : 4); ++access) memory.asked(numbered(i), {}, 1000);
     sum.add(memory.put(numbered(i), kIndex, worthy_entry(kIndex, 1000), 1000));
     REQUIRE(memory.bytes() <= 64_KiB);
   }
@@ -123,7 +123,7 @@ TEST_CASE("what nobody has asked for in long makes room for others", "[cache]") 
   }
   const MemoryTier::Plan plan{.kind = kPacked, .bytes = 1000, .savings = savings_of(kPacked, 100'000)};
   REQUIRE_FALSE(memory.is_worth_making(numbered(1000), plan, 1000));
-  for (int touch = 0; touch < 4; ++touch) memory.asked(numbered(1000), {}, 2000);
+  for (int access = 0; access < 4; ++access) memory.asked(numbered(1000), {}, 2000);
 
   REQUIRE(memory.is_worth_making(numbered(1000), plan, 2000));
   MemoryTier::Change change = memory.put(numbered(1000), kPacked, worthy_entry(kPacked, 1000), 2000);
@@ -168,8 +168,8 @@ TEST_CASE("all of a kind can be dropped", "[cache]") {
   REQUIRE(memory.bytes() == 0_B);
 }
 
-TEST_CASE("a touch is known again, and most of very many", "[cache]") {
-  TouchNotes notes(1 << 16);
+TEST_CASE("an access is known again, and most of very many", "[cache]") {
+  AccessHistory notes(1 << 16);
   for (std::uint64_t i = 0; i < 40'000; ++i) REQUIRE_FALSE(notes.seen(numbered(i)));
 
   int known = 0;

@@ -63,7 +63,7 @@ TEST_CASE("a tensor is found by what it was made with, before a packed form", "[
   REQUIRE(rig.cache.find(kFile, {.most = CacheUse::kPacked, .tensor_of = 8})->kept.kind == CachedKind::kPacked);
 }
 
-TEST_CASE("an image is packed at its second touch, or at once where that is wished for", "[cache]") {
+TEST_CASE("an image is packed at its second access, or at once where that is wished for", "[cache]") {
   CacheRig rig;
   const EncodedImage image = image_of("abcd", kFile, true);
   const CacheKey key = key_of(image, rig.cache.seed());

@@ -213,7 +213,7 @@ TEST_CASE("an entry belongs to the dataset that was read last", "[cache]") {
   rig.now += 1000;
   const auto use = rig.use(2, 20, 5);
 
-  rig.policy.touched(*shared, member(2, 0));
+  rig.policy.accessed(*shared, member(2, 0));
   for (std::uint32_t i = 1; i < 10; ++i) REQUIRE(rig.admit(piece(member(2, i))));
 
   REQUIRE(std::count(rig.in.begin(), rig.in.end(), *shared) == 1);
@@ -299,8 +299,8 @@ TEST_CASE("tickets and bytes stay true whatever is asked", "[cache]") {
       rig.policy.removed(bytes.begin()->first);
       bytes.erase(bytes.begin());
     } else if (what < 5 && !bytes.empty()) {
-      rig.policy.touched(std::next(bytes.begin(), below(static_cast<std::uint32_t>(bytes.size())))->first,
-                         any_member());
+      rig.policy.accessed(std::next(bytes.begin(), below(static_cast<std::uint32_t>(bytes.size())))->first,
+                          any_member());
     } else {
       Policy::Piece some =
           piece(any_member(), 1 + below(60), 0.1F + static_cast<float>(below(10)), static_cast<float>(below(3)));

@@ -2,7 +2,7 @@
 #include <set>
 #include <thread>
 
-#include "daemon/cache/policy/touch_sketch.h"
+#include "daemon/cache/policy/access_sketch.h"
 #include "tests/unit/daemon/cache/policy_rig.h"
 
 namespace millrace {
@@ -162,12 +162,12 @@ TEST_CASE("sessions come and go while others ask", "[cache]") {
 }
 
 TEST_CASE("a sketch never counts too few, and few too many", "[cache]") {
-  TouchSketch sketch(1024);
+  AccessSketch sketch(1024);
   std::mt19937_64 random(9);
   std::vector<std::uint64_t> things(500);
   for (std::uint64_t& thing : things) thing = random();
   for (std::size_t i = 0; i < things.size(); ++i) {
-    for (std::size_t times = 0; times <= i % 2; ++times) sketch.touch(things[i], 1);
+    for (std::size_t times = 0; times <= i % 2; ++times) sketch.access(things[i], 1);
   }
 
   int too_many = 0;
@@ -179,11 +179,11 @@ TEST_CASE("a sketch never counts too few, and few too many", "[cache]") {
 }
 
 TEST_CASE("a sketch forgets by halves, counts and seconds alike", "[cache]") {
-  TouchSketch sketch(1024);
+  AccessSketch sketch(1024);
   REQUIRE(sketch.span(50) == 1.0);
-  for (int i = 0; i < 200; ++i) sketch.touch(77, 100);
+  for (int i = 0; i < 200; ++i) sketch.access(77, 100);
   std::mt19937_64 random(9);
-  for (int i = 0; i < 1900; ++i) sketch.touch(random(), 200);
+  for (int i = 0; i < 1900; ++i) sketch.access(random(), 200);
 
   REQUIRE(sketch.count(77) >= 100);
   REQUIRE(sketch.count(77) < 110);

@@ -16,7 +16,7 @@ struct Rig {
   Counters counters;
   CacheCounts counts{counters};
 
-  // So many first touches that the start's values count for next to nothing.
+  // So many first accesses that the start's values count for next to nothing.
   void first_touches(const SourceInfo& info, microseconds took) {
     for (int i = 0; i < 2'000; ++i) counts.made(info, nullptr, kFile, took);
   }
@@ -40,7 +40,7 @@ TEST_CASE("a hit saves what files of its own kind took, whatever others took", "
   REQUIRE(rig.saved() == Approx(1'500 + 19'500).epsilon(0.02));
 }
 
-TEST_CASE("hits before any first touch, as after a restart, are reckoned by what was measured elsewhere", "[cache]") {
+TEST_CASE("hits before any first access, as after a restart, are reckoned by what was measured elsewhere", "[cache]") {
   Rig rig;
   rig.hit(kBaseline, microseconds(100));
   const std::int64_t baseline = rig.saved();
@@ -55,7 +55,7 @@ TEST_CASE("hits before any first touch, as after a restart, are reckoned by what
   REQUIRE(rig.saved() - before == Approx(49'900).epsilon(0.02));  // by then by what this daemon measured
 }
 
-TEST_CASE("hits that take longer than a first touch are set off against the others", "[cache]") {
+TEST_CASE("hits that take longer than a first access are set off against the others", "[cache]") {
   Rig rig;
   rig.first_touches(kBaseline, microseconds(2'000));
   const auto a_tenth_less = [&] {

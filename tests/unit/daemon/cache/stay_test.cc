@@ -128,7 +128,7 @@ TEST_CASE("a dataset in use takes the room of one that nobody uses any more", "[
   REQUIRE(came[3].hits >= 36);
 }
 
-TEST_CASE("an image is packed at its first touch where several jobs use the dataset", "[cache]") {
+TEST_CASE("an image is packed at its first access where several jobs use the dataset", "[cache]") {
   StayRig rig(kFits / 2);
   const auto one = rig.table.begin(dataset_of(7, rig.samples));
   REQUIRE(rig.run_epoch(*one, 7, 0).packed == 0);

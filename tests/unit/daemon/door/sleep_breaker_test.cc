@@ -6,7 +6,7 @@
 #include <future>
 
 #include "daemon/door/sleep_breaker.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/lingering_socket.h"
 
 namespace millrace {

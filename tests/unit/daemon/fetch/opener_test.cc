@@ -15,7 +15,7 @@
 #include "daemon/fetch/open/opener_link.h"
 #include "daemon/opener/kerberos_mounts.h"
 #include "proto/base/mutex.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/host/temp_folder.h"
 

@@ -11,8 +11,8 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/model/stopping.h"
-#include "proto/base/handoff_path.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/handoff_path.h"
+#include "proto/base/sockets/socket_message.h"
 #include "proto/rpc/slots_later_metadata.h"
 #include "proto/rpc/ticket_metadata.h"
 #include "proto/rpc/unix_address.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/model/limits.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"
 

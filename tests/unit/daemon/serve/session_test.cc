@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "proto/shm/segment_layout.h"
 #include "tests/support/host/eventually.h"
 #include "tests/unit/daemon/serve/fixture.h"

@@ -15,7 +15,7 @@
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"
 #include "daemon/settings/state_dir.h"
-#include "proto/base/handoff_path.h"
+#include "proto/base/sockets/handoff_path.h"
 #include "tests/support/host/temp_folder.h"
 #include "tests/support/skip.h"
 

@@ -1,4 +1,4 @@
-// Packed coefficients: what is decoded from them is what is decoded from the file, by first touch and by a seek index.
+// Packed coefficients: what is decoded from them is what is decoded from the file, by first access and by a seek index.
 #include <algorithm>
 #include <cstring>
 #include <random>

@@ -1,4 +1,4 @@
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -182,7 +182,7 @@ TEST_CASE("what is dropped is gone from disk and memory at once, of what waits t
   REQUIRE(CacheRig(folder).count(MetricId::cache_disk_entries) == 0);
 }
 
-TEST_CASE("dropping one tier leaves the other, and memory forgets what was touched", "[cache]") {
+TEST_CASE("dropping one tier leaves the other, and memory forgets what was accessed", "[cache]") {
   const TempFolder folder;
   EncodedImage image = image_of("abcd", kFile, true);
   image.info.format = ImageFormat::kJpeg;
@@ -195,7 +195,7 @@ TEST_CASE("dropping one tier leaves the other, and memory forgets what was touch
   other.wish = image.wish;
   const CacheKey other_key = key_of(other, start.cache.seed());
   start.cache.advise(other, other_key);
-  REQUIRE(start.cache.advise(other, other_key).make == Advice::kPackNow);  // touched again
+  REQUIRE(start.cache.advise(other, other_key).make == Advice::kPackNow);  // accessed again
   REQUIRE(start.cache.find(key, CachedKind::kPacked));                     // from disk, into memory
   REQUIRE(start.count(MetricId::cache_entries) == 1);
 

@@ -21,7 +21,7 @@
 
 #include "daemon/serve/handoff/handoff_server.h"
 #include "proto/base/mutex.h"
-#include "proto/base/socket_message.h"
+#include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/temp_folder.h"
 
 namespace millrace {

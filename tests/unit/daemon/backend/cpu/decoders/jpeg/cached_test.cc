@@ -93,7 +93,7 @@ TEST_CASE("what is kept and no use is forgotten, and the image made of its bytes
   }
 }
 
-TEST_CASE("an image is packed after it was handed over, by its second touch or where lanes are idle", "[backend]") {
+TEST_CASE("an image is packed after it was handed over, by its second access or where lanes are idle", "[backend]") {
   const auto packed = [](Rig& rig) {
     const SampleTask task = rig.task();
     return rig.cache.find(key_of(task.image, rig.cache.seed()), CachedKind::kPacked).has_value();
@@ -145,7 +145,7 @@ TEST_CASE("what a dataset's epochs want packed is packed first, and made of that
   REQUIRE(rig.counters.stored(MetricId::cache_hits) == 1);
 }
 
-TEST_CASE("an image that is packed at its second touch had a seek index for it", "[backend]") {
+TEST_CASE("an image that is packed at its second access had a seek index for it", "[backend]") {
   Rig rig;
   rig.wish = {.most = CacheUse::kPacked, .member = {.dataset = DatasetNumber{1}}};
   rig.file = make_jpeg({.pixels = make_pixels(320, 240, 3, 1)});

@@ -219,7 +219,7 @@ TEST_CASE("fast has the verdict of exact, whatever of a picture the filter picks
   }
 }
 
-TEST_CASE("a crop of a damaged file has the same verdict at first touch and with the index that this made",
+TEST_CASE("a crop of a damaged file has the same verdict at first access and with the index that this made",
           "[backend][verdict][seek]") {
   std::mt19937 random(77);
   const JpegFile file = photograph();

@@ -1,0 +1,191 @@
+#include "daemon/backend/device_host/hosted_device.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "daemon/observe/log.h"
+
+namespace millrace::device_host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kFirstPause{1000}, kLongestPause{60'000}, kHealthy{60'000};
+constexpr std::chrono::milliseconds kLook{20};  // how often a killed process is looked after
+constexpr std::chrono::seconds kPatienceAtFirst{20}, kPatience{120};
+
+}  // namespace
+
+HostedDevice::HostedDevice(DeviceDescription description)
+    : is_(std::move(description)), woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Result<void> HostedDevice::start() {
+  MILLRACE_TRY_VOID(begin());
+  return wait_until_begun();
+}
+
+Result<void> HostedDevice::begin() {
+  if (!woken_) return Error{Code::kExhausted, errno_error("making an eventfd", errno).message};
+  keeper_ = std::thread([this] { run_keeper(); });
+  pthread_setname_np(keeper_.native_handle(), is_.thread.c_str());
+  return {};
+}
+
+Result<void> HostedDevice::wait_until_begun() {
+  const Result<void> first = wait_for_first();
+  const bool is_hopeless =
+      !first && (first.error().code == Code::kUnsupported || first.error().code == Code::kInternal);
+  if (is_hopeless) return first;
+  if (!first) {
+    MutexLock telling(telling_);
+    if (!current()) health_.lost(first.error().message);
+  }
+  return {};
+}
+
+Result<void> HostedDevice::wait_for_first() {
+  const Clock::time_point until = Clock::now() + kPatienceAtFirst;
+  MutexLock lock(mutex_);
+  while (!first_ && changed_.wait_until(mutex_, until)) {
+  }
+  return first_ ? *first_ : Error{Code::kUnavailable, "it has not come up yet"};
+}
+
+// False, for a caller that has nothing else to say.
+bool HostedDevice::first_came_to(const Result<void>& how) {
+  bool is_first = false, is_over = false;
+  {
+    MutexLock lock(mutex_);
+    is_first = !first_;
+    is_over = closed_;
+    if (is_first) first_ = how;
+  }
+  changed_.notify_all();
+  if (!is_first && !how && !is_over) log_warning("a " + is_.what + " cannot be had again yet: " + how.error().message);
+  return false;
+}
+
+void HostedDevice::stop() {
+  {
+    MutexLock lock(mutex_);
+    closed_ = true;
+    if (latest_) latest_->end();  // a thread that waits for it hears its end
+  }
+  changed_.notify_all();
+  wake_keeper();
+  if (keeper_.joinable()) keeper_.join();
+}
+
+void HostedDevice::wake_keeper() {
+  const std::uint64_t one = 1;
+  while (woken_ && write(woken_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+std::shared_ptr<HostProcess> HostedDevice::current() const {
+  MutexLock lock(mutex_);
+  return current_;
+}
+
+bool HostedDevice::closed() const {
+  MutexLock lock(mutex_);
+  return closed_;
+}
+
+void HostedDevice::lost(const std::shared_ptr<HostProcess>& process, const std::string& why) {
+  MutexLock telling(telling_);
+  if (closed() || current() != process) return;
+  const std::string how = process->is_gone() ? process->how_it_ended() : "";
+  process->end();
+  health_.lost(how.empty() ? why : why + ", " + how);
+  {
+    MutexLock lock(mutex_);
+    current_ = nullptr;
+  }
+  wake_keeper();
+}
+
+// False: the end has come.
+bool HostedDevice::wait(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  MutexLock lock(mutex_);
+  while (!closed_ && Clock::now() < until) static_cast<void>(changed_.wait_until(mutex_, until));
+  return !closed_;
+}
+
+// A new process would find the device's memory taken while the old one is still there.
+bool HostedDevice::wait_for_its_end() {
+  std::shared_ptr<HostProcess> latest;
+  {
+    MutexLock lock(mutex_);
+    latest = latest_;
+  }
+  while (latest && !latest->is_gone()) {
+    if (!wait(kLook)) return false;
+  }
+  MutexLock lock(mutex_);
+  latest_ = nullptr;
+  return !closed_;
+}
+
+void HostedDevice::run_keeper() {
+  auto pause = kFirstPause;
+  while (!closed()) {
+    if (bring_up()) {
+      const Clock::time_point begun = Clock::now();
+      watch();
+      if (Clock::now() - begun >= kHealthy) pause = kFirstPause;
+    }
+    if (!wait_for_its_end() || !wait(pause)) return;
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+bool HostedDevice::bring_up() {
+  Result<std::shared_ptr<HostProcess>> started = is_.start();
+  if (!started) return first_came_to(started.error());
+  const std::shared_ptr<HostProcess> process = *std::move(started);
+  {
+    MutexLock lock(mutex_);
+    latest_ = process;
+    if (closed_) process->end();
+  }
+  const Result<void> greeted = process->greet(kPatience);
+  if (!greeted) {
+    process->end();
+    return first_came_to(greeted);
+  }
+  {
+    MutexLock telling(telling_);
+    {
+      MutexLock lock(mutex_);
+      if (closed_) return false;
+      current_ = process;
+    }
+    health_.ready();
+  }
+  first_came_to({});
+  return true;
+}
+
+// Until the current process is lost. One that ends while nobody asks it is noticed here.
+void HostedDevice::watch() {
+  while (const std::shared_ptr<HostProcess> process = current()) {
+    pollfd both[] = {{.fd = woken_.get(), .events = POLLIN}, {.fd = process->end_of_it(), .events = POLLIN}};
+    if (poll(both, 2, -1) < 0) continue;
+    std::uint64_t times = 0;
+    if (both[0].revents != 0 && read(woken_.get(), &times, sizeof times) < 0) continue;
+    if (closed()) return;
+    if (both[1].revents == 0) continue;
+    for (int i = 0; i < 100 && !process->is_gone(); ++i) static_cast<void>(wait(std::chrono::milliseconds(1)));
+    lost(process, "the process that has the " + is_.what + " ended");
+  }
+}
+
+}  // namespace millrace::device_host
