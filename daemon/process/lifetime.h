@@ -24,6 +24,7 @@
 #include "daemon/serve/rpc/grpc_server.h"
 #include "daemon/serve/sessions/session_table.h"
 #include "daemon/settings/settings.h"
+#include "proto/base/bytes.h"
 
 namespace millrace {
 
@@ -55,6 +56,7 @@ class Lifetime {
   void drain();
   void stop();
   void report();
+  void give_back_memory();
   std::string status() const;
   bool lanes_stuck();
 
@@ -65,6 +67,8 @@ class Lifetime {
   boost::asio::steady_timer patience_{control_};
   const Supervisor supervisor_ = Supervisor::of_this_process();
   boost::asio::steady_timer reports_{control_};
+  boost::asio::steady_timer memory_{control_};
+  Bytes kept_;  // freed memory that it had when it last gave some back
   std::optional<Parts> parts_;
   bool draining_ = false, stopping_ = false, stuck_ = false;
   SeldomLine reading_line_;
