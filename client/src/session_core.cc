@@ -2,19 +2,37 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <cstring>
 
-#include "client/src/wire/asked_again.h"
 #include "client/src/wire/daemon_channel.h"
+#include "client/src/wire/deadline.h"
 #include "client/src/wire/handoff_connection.h"
 #include "client/src/wire/request_limits.h"
 #include "proto/base/printable.h"
+#include "proto/base/result.h"
 #include "proto/rpc/batch_choices_message.h"
 #include "proto/rpc/recipe_message.h"
 
 namespace millrace {
 inline namespace client {
 namespace {
+
+// What a daemon that was just ending did not grant is asked for again: where a service manager keeps its sockets open,
+// the next connection waits there for the next daemon. Where nobody listens any more this costs a refused connect().
+// What `ask()` returns. kUnavailable: it is asked again, twice at most and until `deadline`, and if that does not help
+// the first error says what happened. Waits for nothing itself.
+template <class Ask>
+auto asked_again(Deadline deadline, Ask ask) -> decltype(ask()) {
+  constexpr int kMostAgain = 2;
+  auto first = ask();
+  for (int again = 0; again < kMostAgain; ++again) {
+    if (first || first.error().code != Code::kUnavailable || time_left(deadline).count() == 0) break;
+    auto next = ask();
+    if (next || next.error().code != Code::kUnavailable) return next;
+  }
+  return first;
+}
 
 Result<Bytes> slot_bytes_of(const SessionOptions& options) {
   if (options.slot_bytes.count != 0) return options.slot_bytes;
@@ -106,10 +124,7 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   if (is_on_gpu) MILLRACE_TRY_VOID(receive_memory(*holding, reply, options.memory, deadline));
   UniqueFd replies = holding->take_replies();
   UniqueFd requests(::fcntl(replies.get(), F_DUPFD_CLOEXEC, 0));
-  if (!requests)
-    return Error{
-        Code::kExhausted,
-        "open_session: this process may have no further descriptor; raise its limit of open files (ulimit -n)"};
+  if (!requests) return errno_error("open_session: a second descriptor of the reply socket", errno);
   auto wire = std::make_shared<Wire>(channel, std::move(replies), std::move(requests));
   std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), options, std::move(knowledge),
                                                     from_message(reply.limits()), Bytes{reply.slot_bytes()},

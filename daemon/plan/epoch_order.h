@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "daemon/model/epoch.h"
@@ -41,6 +43,19 @@ class EpochOrder {
   EpochOrderSpec spec_;
   std::shared_ptr<const Shuffled> order_;  // see shuffled()
   std::uint64_t samples_ = 0;
+};
+
+// The shuffles of epochs, worked out once for all who need them at the same time: the ranks of a job, and sessions that
+// run the same epoch. Kept for as long as somebody has one of their orders. Thread-bound(its owner).
+class KnownOrders {
+ public:
+  // As EpochOrder::create().
+  Result<EpochOrder> of(const EpochOrderSpec& spec);
+
+ private:
+  using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;  // samples, seed, epoch
+
+  std::map<Key, std::weak_ptr<const EpochOrder::Shuffled>> known_;
 };
 
 }  // namespace millrace

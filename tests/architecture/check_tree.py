@@ -5,7 +5,6 @@ Run it anywhere inside the checkout: `python3 tests/architecture/check_tree.py`.
 The rules are the tables below; a new module gets its row here in the same commit.
 """
 
-import collections
 import os
 import re
 import subprocess
@@ -14,12 +13,10 @@ import sys
 sys.dont_write_bytecode = True  # what is imported here would lie in the checkout
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_python  # noqa: E402
+import rooms  # noqa: E402
 import wording  # noqa: E402
 
 MAX_LINES = 450
-MAX_UNITS = 20  # of a folder: a header and its source are one
-# How many those have that have more: none grows, and a row that has become too large is a violation itself.
-FULL_FOLDERS: dict[str, int] = {}
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "README.md", "LICENSE", ".ci", ".clang-format", ".clang-tidy", ".gitattributes",
     ".gitignore", "client", "config", "daemon", "hls", "kernels", "proto", "systemd", "tests",
@@ -346,14 +343,6 @@ def text_violations(path, text):
         yield f"{path}: a header begins with #pragma once (after its first comment)"
 
 
-def folder_violations(tree, full):
-    units = {(os.path.dirname(path), os.path.splitext(path)[0]) for path in tree if path.endswith(CODE)}
-    counts = collections.Counter(folder for folder, _ in units)
-    for folder in sorted({*counts, *full}):
-        if counts[folder] > MAX_UNITS and folder not in full or folder in full and counts[folder] != full[folder]:
-            yield f"{folder}: {counts[folder]} sources with their headers, not {full.get(folder, MAX_UNITS)}: make folders, or correct FULL_FOLDERS"
-
-
 def link_violations(path, text, paths):
     folders = {os.path.dirname(p) for p in paths}
     for target in LINK.findall(text):
@@ -386,13 +375,13 @@ def example_violations(path, text, tree):
             yield f"{path}: this code is not that of an example in client/examples: {block.splitlines()[0]}"
 
 
-def violations(tree, known=None, full=None):
-    """Every violation in `tree`, a mapping from path to text, as one line each; `known` and `full`: what NOT_YET and FULL_FOLDERS excuse."""
+def violations(tree, known=None):
+    """Every violation in `tree`, a mapping from path to text, as one line each; `known`: what NOT_YET excuses."""
     found = [f"{top}: not one of the agreed entries at the top" for top in sorted({p.split("/")[0] for p in tree} - TOP_LEVEL)]
     found += second_definitions(tree)
     found += recipe_violations(tree)
     found += test_violations(tree)
-    found += folder_violations(tree, full or {})
+    found += rooms.full_folders(tree)
     paths = set(tree)
     for path in sorted(tree):
         text = tree[path]
@@ -439,7 +428,7 @@ def read_tree(root):
 def main():
     root = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     tree = read_tree(root)
-    found = [*violations(tree, NOT_YET, FULL_FOLDERS), *check_python.violations(tree), *wording.too_many_long_sentences(tree)]
+    found = [*violations(tree, NOT_YET), *rooms.lonely_units(tree), *check_python.violations(tree), *wording.too_many_long_sentences(tree)]
     for line in found:
         print(line)
     print(f"{len(tree)} files, {len(found)} violation{'' if len(found) == 1 else 's'} of the architecture")

@@ -8,6 +8,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_tree  # noqa: E402
+import rooms  # noqa: E402
 import wording  # noqa: E402
 
 ONCE = "// What it is.\n#pragma once\n"
@@ -246,13 +247,21 @@ class CheckTree(unittest.TestCase):
             self.assertIn("daemon/serve/x.cc: names v1::", found[0])
 
     def test_a_folder_has_twenty_sources_with_their_headers(self):
-        folder = {f"daemon/plan/part_{i}{ending}": ONCE for i in range(check_tree.MAX_UNITS) for ending in (".h", ".cc")}
+        folder = {f"daemon/plan/part_{i}{ending}": ONCE for i in range(rooms.MAX_UNITS) for ending in (".h", ".cc")}
         self.assertEqual(check_tree.violations({**GOOD, **folder}), [])
         more = {**GOOD, **folder, "daemon/plan/one_more.cc": "int x;\n"}
         self.assertEqual(len(check_tree.violations(more)), 1)
         self.assertIn("daemon/plan: 21 sources", check_tree.violations(more)[0])
-        self.assertEqual(check_tree.violations(more, full={"daemon/plan": 21}), [])
-        self.assertIn("daemon/plan: 21 sources", check_tree.violations(more, full={"daemon/plan": 22})[0])
+
+    def test_a_small_header_has_two_users_or_lies_with_its_only_one(self):
+        tree = {"daemon/plan/a.h": ONCE, "daemon/plan/a.cc": '#include "daemon/plan/a.h"\n', "daemon/plan/b.cc": '#include "daemon/plan/a.h"\n'}
+        found = list(rooms.lonely_units(tree))
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("daemon/plan/a.h: 3 lines that daemon/plan/b alone needs", found[0])
+        other = {"tests/unit/a_test.cc": '#include "daemon/plan/a.h"\n'}
+        self.assertEqual(list(rooms.lonely_units({**tree, **other})), [])
+        large = {"daemon/plan/a.cc": tree["daemon/plan/a.cc"] + "int x;\n" * rooms.SMALL}
+        self.assertEqual(list(rooms.lonely_units({**tree, **large})), [])
 
     def test_every_allowed_module_has_a_row(self):
         named = set().union(*check_tree.MAY_INCLUDE.values()) - {"*"}

@@ -16,7 +16,6 @@
 #include "daemon/model/owner.h"
 #include "daemon/pipeline/turns/fair_queue.h"
 #include "daemon/plan/epoch_order.h"
-#include "daemon/plan/known_orders.h"
 #include "daemon/plan/known_positions.h"
 
 namespace millrace {

@@ -6,11 +6,25 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "hls/card/shim/card.h"
 #include "hls/card/shim/handles.h"
 #include "hls/card/shim/settings.h"
-#include "hls/card/shim/xrt_core.h"
+
+// The two functions of libxrt_coreutil that a shim calls; Debian installs no header for them.
+namespace xrt_core {
+
+class device {
+ public:
+  void register_axlf(const axlf* file);
+};
+
+// Makes XRT's own object for an open handle.
+std::shared_ptr<device> get_userpf_device(void* handle, unsigned int index);
+std::shared_ptr<device> get_userpf_device(void* handle);
+
+}  // namespace xrt_core
 
 namespace card = millrace::card;
 

@@ -1,16 +1,35 @@
 #include "daemon/backend/cpu/decoders/heif/avif_decoder.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "daemon/backend/cpu/decoders/heif/avif_library.h"
 #include "daemon/backend/cpu/decoders/heif/avif_pixels.h"
-#include "daemon/backend/cpu/decoders/heif/avif_smallest.h"
 #include "daemon/backend/cpu/decoders/raster_request.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
 namespace {
+
+// A picture of 8 x 8 pixels in AVIF, for a decoder that has to do beforehand what decoding does once.
+inline constexpr int kSmallestAvifSide = 8;
+inline constexpr std::uint8_t kSmallestAvif[] = {
+    0,   0,   0,   32,  102, 116, 121, 112, 97,  118, 105, 102, 0,   0,   0,   0,   97,  118, 105, 102, 109, 105,
+    102, 49,  109, 105, 97,  102, 77,  65,  49,  66,  0,   0,   0,   235, 109, 101, 116, 97,  0,   0,   0,   0,
+    0,   0,   0,   33,  104, 100, 108, 114, 0,   0,   0,   0,   0,   0,   0,   0,   112, 105, 99,  116, 0,   0,
+    0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   14,  112, 105, 116, 109, 0,   0,   0,
+    0,   0,   1,   0,   0,   0,   30,  105, 108, 111, 99,  0,   0,   0,   0,   68,  0,   0,   1,   0,   1,   0,
+    0,   0,   1,   0,   0,   1,   19,  0,   0,   0,   32,  0,   0,   0,   40,  105, 105, 110, 102, 0,   0,   0,
+    0,   0,   1,   0,   0,   0,   26,  105, 110, 102, 101, 2,   0,   0,   0,   0,   1,   0,   0,   97,  118, 48,
+    49,  67,  111, 108, 111, 114, 0,   0,   0,   0,   106, 105, 112, 114, 112, 0,   0,   0,   75,  105, 112, 99,
+    111, 0,   0,   0,   20,  105, 115, 112, 101, 0,   0,   0,   0,   0,   0,   0,   8,   0,   0,   0,   8,   0,
+    0,   0,   16,  112, 105, 120, 105, 0,   0,   0,   0,   3,   8,   8,   8,   0,   0,   0,   12,  97,  118, 49,
+    67,  129, 0,   12,  0,   0,   0,   0,   19,  99,  111, 108, 114, 110, 99,  108, 120, 0,   1,   0,   13,  0,
+    6,   128, 0,   0,   0,   23,  105, 112, 109, 97,  0,   0,   0,   0,   0,   0,   0,   1,   0,   1,   4,   1,
+    2,   131, 4,   0,   0,   0,   40,  109, 100, 97,  116, 18,  0,   10,  8,   24,  8,   191, 104, 128, 134, 131,
+    66,  50,  18,  28,  71,  135, 133, 221, 211, 77,  52,  194, 192, 0,   0,   144, 53,  142, 60,  127, 192,
+};
 
 using Decoder = std::unique_ptr<avifDecoder, decltype(&::avifDecoderDestroy)>;
 
