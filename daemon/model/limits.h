@@ -9,7 +9,7 @@
 
 namespace millrace {
 
-// One message of a client; gRPC ends the stream of a larger one. Encoded bytes leave room for the rest of it.
+// One message of a client; a larger one ends its session's stream. Encoded bytes leave room for the rest of it.
 inline constexpr Bytes kMessageMost = 4_MiB;
 inline constexpr Bytes kInlineMost = kMessageMost - 1_MiB;
 

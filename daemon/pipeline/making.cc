@@ -91,17 +91,17 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
 }
 
 void Making::feed(std::size_t index) {
-  while (std::optional<LaneScheduler::Next> next = scheduler_.next(index))
+  while (std::optional<LaneScheduler::Turn> next = scheduler_.next(index))
     if (!give(*std::move(next))) return;
 }
 
 void Making::feed_deferred() {
-  while (std::optional<LaneScheduler::Next> next = scheduler_.next_deferred())
+  while (std::optional<LaneScheduler::Turn> next = scheduler_.next_deferred())
     if (!give(*std::move(next))) return;
 }
 
 // false: the backend has no room.
-bool Making::give(LaneScheduler::Next next) {
+bool Making::give(LaneScheduler::Turn next) {
   const BatchPtr batch = next.batch.batch();
   const auto working = time_.work_for(batch->owner().user);
   if (next.is_to_be_made) return submit(std::move(next));
@@ -110,7 +110,7 @@ bool Making::give(LaneScheduler::Next next) {
   return true;
 }
 
-bool Making::submit(LaneScheduler::Next next) {
+bool Making::submit(LaneScheduler::Turn next) {
   const std::size_t index = next.backend;
   const BatchPtr batch = next.batch.batch();
   batch->make(next.tasks);
@@ -140,7 +140,7 @@ bool Making::submit(LaneScheduler::Next next) {
 }
 
 // Nobody wants them any more, or they go elsewhere: as if the backend had given them back.
-void Making::give_back(LaneScheduler::Next next) {
+void Making::give_back(LaneScheduler::Turn next) {
   const std::size_t index = next.backend;
   const BatchPtr& batch = next.batch.batch();
   const Error why = batch->running()
@@ -209,7 +209,7 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
 }
 
 void Making::drop(const BatchPtr& batch) {
-  for (LaneScheduler::Next& picture : scheduler_.drop(batch)) give_back(std::move(picture));
+  for (LaneScheduler::Turn& picture : scheduler_.drop(batch)) give_back(std::move(picture));
 }
 
 }  // namespace millrace

@@ -74,9 +74,9 @@ class Making {
 
   void feed(std::size_t index);
   void feed_deferred();
-  bool give(LaneScheduler::Next next);
-  bool submit(LaneScheduler::Next next);
-  void give_back(LaneScheduler::Next next);
+  bool give(LaneScheduler::Turn next);
+  bool submit(LaneScheduler::Turn next);
+  void give_back(LaneScheduler::Turn next);
   void health_changed(std::size_t index, const Health& health);
   void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);

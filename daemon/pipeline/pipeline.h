@@ -1,5 +1,5 @@
 // Runs batches through the stages: four objects, each with its own state, and this one, which sends a batch from one to
-// the next and has nothing but them and the sessions. daemon/doc/life_of_a_batch.md follows one batch through here.
+// the next and has the sessions and what the stages share. daemon/doc/life_of_a_batch.md follows one batch through here.
 //
 //   waiting ──a slot is free──▶ reading ──samples──▶ making ──all are back──▶ finalizing ──▶ handed over
 //      └───────────────────────────┴──────────────────┴── fail() ─────────────▶─┘
@@ -71,7 +71,7 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   void open_session(SessionId session, SessionParts parts);
 
   // Queues a batch; it begins when a slot is free. kInvalid naming the field, kExhausted (too many waiting), kNotFound
-  // (pinned backend), kPrecondition (draining): then nothing is queued and nothing comes through the sink.
+  // (pinned backend), kUnavailable (draining), kPrecondition (the session is closed): then nothing is queued and nothing comes through the sink.
   // `room`: what is kept of the request is charged with it; kept until the batch has ended.
   Result<void> submit(SessionId session, BatchRequest request, Charge room = {});
   // Slot bytes without which submit() refuses such a batch; 0 for a recipe that it refuses anyway.
@@ -109,7 +109,8 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   void resume();  // after drain(): batches are taken again. Idempotent
   std::size_t under_way() const { return finalizing_.under_way(); }  // batches that are admitted and have not ended
 
-  // Others are in force: the limits, and what Options::slow says.
+  // What Options::slow says from here on. Limits are put in force on the control thread, and before this, which
+  // remembers the longest time for stillness().
   void settings_changed(std::chrono::milliseconds slow);
 
   // Whether the work goes on. `reading`: for how long no fetch task has come back, which is up to the file systems of the

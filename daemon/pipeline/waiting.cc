@@ -105,7 +105,7 @@ BatchPtr Waiting::next_of(const std::shared_ptr<EpochRun>& epoch) {
     return nullptr;
   }
   Result<BatchPtr> batch = new_batch(*epoch->next(), epoch);
-  MILLRACE_CHECK(batch.has_value());  // of the size that was checked
+  MILLRACE_CHECK(batch.has_value());  // of the size that was checked; limits change on this thread alone
   uses_.reached(epoch->id(), epoch->samples_begun());
   return *std::move(batch);
 }

@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kAfterDraining{15};         // until the process 
 constexpr std::chrono::seconds kForThreads{10};            // of these: threads end their last work
 constexpr std::chrono::milliseconds kLongReading{30'000};  // without anything read: worth a word
 constexpr std::chrono::seconds kLookAtMemory{5};
-constexpr Bytes kMuchMemory = 32_MiB;  // more than before: worth some milliseconds of the control thread
+constexpr Bytes kMuch = 32_MiB, kMuchAtWork = 128_MiB;  // of freed memory, beyond what the last trim left
 
 namespace {
 
@@ -53,6 +53,10 @@ Bytes freed_memory() {
 }
 
 }  // namespace
+
+Lifetime::~Lifetime() {
+  if (trimmer_.joinable()) trimmer_.join();
+}
 
 void Lifetime::run(const Parts& parts) {
   parts_.emplace(parts);
@@ -111,18 +115,33 @@ void Lifetime::report() {
   });
 }
 
-// What was freed goes back to the kernel while nothing is under way. malloc keeps it otherwise: a flood of gRPC's messages
-// leaves 140 MB of holes in its arenas.
+// What was freed goes back to the kernel. malloc keeps it otherwise: a flood of gRPC's messages leaves 140 MB of holes in
+// its arenas. With batches under way lanes are about to need some of it, so it has to be more. On a thread of its own, for
+// an arena is locked while it is gone through.
 void Lifetime::give_back_memory() {
   memory_.expires_after(kLookAtMemory);
   memory_.async_wait([this](boost::system::error_code error) {
     if (error) return;
-    if (parts_->pipeline.under_way() == 0 && freed_memory() > kept_ + kMuchMemory) {
-      ::malloc_trim(0);
-      kept_ = freed_memory();
+    if (!std::exchange(trimming_, true)) {
+      const Bytes much = parts_->pipeline.under_way() == 0 ? kMuch : kMuchAtWork;
+      if (trimmer_.joinable()) trimmer_.join();  // it has posted its last
+      Result<std::thread> thread = start_thread("mr-trim", [this, much] {
+        trim(much);
+        boost::asio::post(control_, [this] { trimming_ = false; });
+      });
+      if (thread) trimmer_ = *std::move(thread);
+      trimming_ = thread.has_value();
     }
     give_back_memory();
   });
+}
+
+void Lifetime::trim(Bytes much) {
+  const Bytes freed = freed_memory();
+  kept_ = std::min(kept_, freed);
+  if (freed < kept_ + much) return;
+  ::malloc_trim(0);
+  kept_ = freed_memory();
 }
 
 // Again and again. A terminal that goes sends it as well: a daemon without a file to read is one that somebody started

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "daemon/fetch/fetcher.h"
 #include "daemon/observe/bounded_log.h"
@@ -43,6 +44,10 @@ class Lifetime {
   // From here on a signal to end waits for run(). Both outlive this.
   Lifetime(boost::asio::io_context& control, const Settings& settings) : control_(control), settings_(settings) {}
 
+  ~Lifetime();  // waits for memory that is being given back
+  Lifetime(const Lifetime&) = delete;
+  Lifetime& operator=(const Lifetime&) = delete;
+
   // Runs the event loop until it has been told to stop and has drained. From then on the process ends by itself within
   // ten seconds, with 0, whatever its threads wait for, but for a FUSE server that has taken a request.
   void run(const Parts& parts);
@@ -57,6 +62,7 @@ class Lifetime {
   void stop();
   void report();
   void give_back_memory();
+  void trim(Bytes much);
   std::string status() const;
   bool lanes_stuck();
 
@@ -68,7 +74,9 @@ class Lifetime {
   const Supervisor supervisor_ = Supervisor::of_this_process();
   boost::asio::steady_timer reports_{control_};
   boost::asio::steady_timer memory_{control_};
-  Bytes kept_;  // freed memory that it had when it last gave some back
+  bool trimming_ = false;
+  std::thread trimmer_;  // while trimming_, and until the next
+  Bytes kept_;           // its own: freed memory that was left, or is
   std::optional<Parts> parts_;
   bool draining_ = false, stopping_ = false, stuck_ = false;
   SeldomLine reading_line_;

@@ -9,7 +9,7 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kFewest = 1024;
-constexpr std::uint64_t kTouchesPerCounter = 2;  // then counts are halved
+constexpr std::uint64_t kAccessesPerCounter = 2;  // then counts are halved
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void AccessSketch::access(std::uint64_t thing, double now) {
       if (counter == least) ++counter;
     }
   }
-  if (++touches_ > kTouchesPerCounter * counters_.size()) halve(now);
+  if (++accesses_ > kAccessesPerCounter * counters_.size()) halve(now);
 }
 
 unsigned AccessSketch::count(std::uint64_t thing) const {
@@ -47,7 +47,7 @@ double AccessSketch::span(double now) const {
 
 void AccessSketch::halve(double now) {
   for (std::uint8_t& counter : counters_) counter = static_cast<std::uint8_t>(counter / 2);
-  touches_ /= 2;
+  accesses_ /= 2;
   since_ = now - (now - since_) / 2;
 }
 

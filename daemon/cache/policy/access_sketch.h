@@ -25,8 +25,8 @@ class AccessSketch {
   void halve(double now);
 
   std::vector<std::uint8_t> counters_;
-  std::uint64_t touches_ = 0;  // since the last halving, half of those before it among them
-  double since_ = -1;          // less than 0: nothing yet
+  std::uint64_t accesses_ = 0;  // since the last halving, half of those before it among them
+  double since_ = -1;           // less than 0: nothing yet
 };
 
 }  // namespace millrace

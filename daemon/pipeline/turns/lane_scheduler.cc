@@ -28,7 +28,7 @@ void LaneScheduler::add(std::size_t backend, const BatchPtr& batch, SampleTask t
   ready.add(std::move(task));
 }
 
-std::optional<LaneScheduler::Next> LaneScheduler::next(std::size_t backend) {
+std::optional<LaneScheduler::Turn> LaneScheduler::next(std::size_t backend) {
   Lanes& lanes = lanes_[backend];
   while (placer_.lost(backend) || has_room(lanes)) {  // a lost one keeps nothing waiting
     charge_control_time();
@@ -37,7 +37,7 @@ std::optional<LaneScheduler::Next> LaneScheduler::next(std::size_t backend) {
     const BatchPtr batch = first->batch();
     const auto working = time_.work_for(batch->owner().user);
     ReadySamples& ready = batch->ready[backend];
-    Next next{.batch = *std::move(first), .backend = backend, .tasks = {}};
+    Turn next{.batch = *std::move(first), .backend = backend, .tasks = {}};
     if (batch->running()) next.late = why_late(lanes, *batch, ready);
     if (!batch->running() || next.late || placer_.lost(backend)) {
       next.is_to_be_made = false;
@@ -108,7 +108,7 @@ bool LaneScheduler::has_lane_for(const Lanes& lanes, UserId user, std::uint64_t 
 }
 
 // The batch's next samples, charged for together.
-void LaneScheduler::compose(Next& next) {
+void LaneScheduler::compose(Turn& next) {
   const Lanes& lanes = lanes_[next.backend];
   const BatchPtr& batch = next.batch.batch();
   next.urgent = is_urgent(*batch, lanes.queue_depth);
@@ -127,13 +127,13 @@ void LaneScheduler::compose(Next& next) {
 }
 
 // What is still ready of the batch.
-void LaneScheduler::put_back(Next next) {
+void LaneScheduler::put_back(Turn next) {
   const BatchPtr batch = next.batch.batch();
   if (batch->ready[next.backend].empty()) return;
   lanes_[next.backend].ready.put_back(batch->owner(), batch->request().priority, std::move(next.batch));
 }
 
-std::uint32_t LaneScheduler::begin(const Next& next) {
+std::uint32_t LaneScheduler::begin(const Turn& next) {
   Lanes& lanes = lanes_[next.backend];
   JobOut out{.batch = InFlight(next.batch.batch()), .decoding = {}, .had_to_wait = next.had_to_wait};
   if (next.is_to_be_made) {
@@ -143,7 +143,7 @@ std::uint32_t LaneScheduler::begin(const Next& next) {
   return lanes.jobs.add(std::move(out));
 }
 
-void LaneScheduler::taken(std::uint32_t number, Next next) {
+void LaneScheduler::taken(std::uint32_t number, Turn next) {
   Lanes& lanes = lanes_[next.backend];
   JobOut& out = lanes.jobs.at(number);
   const Batch& batch = *next.batch.batch();
@@ -156,7 +156,7 @@ void LaneScheduler::taken(std::uint32_t number, Next next) {
     put_back(std::move(next));
 }
 
-void LaneScheduler::not_taken(std::uint32_t number, Next next, std::vector<SampleTask> tasks) {
+void LaneScheduler::not_taken(std::uint32_t number, Turn next, std::vector<SampleTask> tasks) {
   static_cast<void>(lanes_[next.backend].jobs.take(number));
   const BatchPtr batch = next.batch.batch();
   if (next.had_to_wait) {
@@ -198,7 +198,7 @@ void LaneScheduler::charge_control_time() {
 }
 
 // Where other samples are ready, on half the lanes at most.
-std::optional<LaneScheduler::Next> LaneScheduler::next_deferred() {
+std::optional<LaneScheduler::Turn> LaneScheduler::next_deferred() {
   const LargePictures::Deferred* const due = due_deferred();
   if (due == nullptr) return std::nullopt;
   if (is_unwanted(*due)) return unwanted(large_.take_next());
@@ -209,7 +209,7 @@ std::optional<LaneScheduler::Next> LaneScheduler::next_deferred() {
     return std::nullopt;
   std::optional<Charge> decoding = large_.charge_next();
   if (!decoding) return std::nullopt;
-  Next next = of(large_.take_next());
+  Turn next = of(large_.take_next());
   next.decoding = *std::move(decoding);
   next.had_to_wait = true;
   next.urgent = is_urgent(*next.batch.batch(), lanes.queue_depth);
@@ -234,20 +234,20 @@ bool LaneScheduler::is_unwanted(const LargePictures::Deferred& picture) const {
   return !picture.batch.batch()->running() || placer_.lost(picture.backend);
 }
 
-LaneScheduler::Next LaneScheduler::of(LargePictures::Deferred picture) {
-  Next next{.batch = std::move(picture.batch), .backend = picture.backend, .tasks = {}, .beside = picture.beside};
+LaneScheduler::Turn LaneScheduler::of(LargePictures::Deferred picture) {
+  Turn next{.batch = std::move(picture.batch), .backend = picture.backend, .tasks = {}, .beside = picture.beside};
   next.tasks.push_back(std::move(picture.task));
   return next;
 }
 
-LaneScheduler::Next LaneScheduler::unwanted(LargePictures::Deferred picture) {
-  Next next = of(std::move(picture));
+LaneScheduler::Turn LaneScheduler::unwanted(LargePictures::Deferred picture) {
+  Turn next = of(std::move(picture));
   next.is_to_be_made = false;
   return next;
 }
 
-std::vector<LaneScheduler::Next> LaneScheduler::drop(const BatchPtr& batch) {
-  std::vector<Next> dropped;
+std::vector<LaneScheduler::Turn> LaneScheduler::drop(const BatchPtr& batch) {
+  std::vector<Turn> dropped;
   for (LargePictures::Deferred& picture : large_.drop(*batch)) dropped.push_back(unwanted(std::move(picture)));
   return dropped;
 }

@@ -1,9 +1,9 @@
 // Which samples a backend's lanes get next: the one place where turns on the lanes are decided, for all backends.
 //
-//   add() ──▶ ready ──next()──▶ Next ──begin()──▶ at the backend ──ended()──▶ what it took is charged
+//   add() ──▶ ready ──next()──▶ Turn ──begin()──▶ at the backend ──ended()──▶ what it took is charged
 //               │ ▲               │  └─not_taken()─▶ ready or deferred, as before
 //               │ └───────────────┘ what one job does not hold
-//               └──no memory──▶ deferred ──next_deferred()──▶ Next
+//               └──no memory──▶ deferred ──next_deferred()──▶ Turn
 //
 // Lane time is shared (fair_queue.h): a job is charged as expected when a backend has taken it, and what it did take is
 // known when it comes back, whatever became of its samples. A lane that a job holds for long is lost to others
@@ -40,9 +40,9 @@ class LaneScheduler {
   // What a lane has at once of one user before it is somebody else's turn, but for a single image.
   static constexpr std::chrono::milliseconds kTurn{100};
 
-  // A batch's turn at a backend. The caller gives the samples to the backend, between begin() and taken() or not_taken(),
-  // or back to the batch, where nothing is to be made of them.
-  struct Next {
+  // A batch's turn at a backend. What is to be made: begin(), the backend is asked, taken() or not_taken(), and ended()
+  // when the job comes back. What is not: begin(), and ended() with an outcome for each sample.
+  struct Turn {
     InFlight batch;
     std::size_t backend;
     std::vector<SampleTask> tasks;  // for one job: at least one, or what was ready of a batch that is not to be made
@@ -68,20 +68,20 @@ class LaneScheduler {
   void add(std::size_t backend, const BatchPtr& batch, SampleTask task);
 
   // Whose turn it is at the backend, where it has room; nullopt: nobody's. Of a lost device: all that waits for it.
-  std::optional<Next> next(std::size_t backend);
+  std::optional<Turn> next(std::size_t backend);
   // The same of deferred pictures, at any backend.
-  std::optional<Next> next_deferred();
+  std::optional<Turn> next_deferred();
 
   // The job's number until ended(). Counts as one that the backend has.
-  std::uint32_t begin(const Next& next);
-  void taken(std::uint32_t number, Next next);                                     // by the backend
-  void not_taken(std::uint32_t number, Next next, std::vector<SampleTask> tasks);  // which wait as before
+  std::uint32_t begin(const Turn& next);
+  void taken(std::uint32_t number, Turn next);                                     // by the backend
+  void not_taken(std::uint32_t number, Turn next, std::vector<SampleTask> tasks);  // which wait as before
 
   // The job has come back: what it took is charged, and its memory is free.
   BatchPtr ended(std::size_t backend, std::uint32_t number, std::span<const SampleOutcome> outcomes);
 
   // The batch's deferred pictures, which need not wait for others' memory.
-  std::vector<Next> drop(const BatchPtr& batch);
+  std::vector<Turn> drop(const BatchPtr& batch);
   // The user has no session any more: what was learnt of his images goes.
   void left(UserId user);
 
@@ -120,12 +120,12 @@ class LaneScheduler {
   std::uint64_t charge_of(const Lanes& lanes, const Batch& batch, std::uint64_t expected) const;
   std::optional<InFlight> take_first(std::size_t backend);
   std::optional<Error> why_late(Lanes& lanes, const Batch& batch, const ReadySamples& ready);
-  void compose(Next& next);
-  void put_back(Next next);
+  void compose(Turn& next);
+  void put_back(Turn next);
   const LargePictures::Deferred* due_deferred();
   bool is_unwanted(const LargePictures::Deferred& picture) const;
-  static Next of(LargePictures::Deferred picture);
-  static Next unwanted(LargePictures::Deferred picture);
+  static Turn of(LargePictures::Deferred picture);
+  static Turn unwanted(LargePictures::Deferred picture);
   void charge_control_time();
   void charge_what_it_took(Lanes& lanes, const JobOut& out, std::span<const SampleOutcome> outcomes);
 

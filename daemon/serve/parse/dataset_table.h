@@ -4,7 +4,7 @@
 //   reserve() ──▶ listed ──fill()──▶ open ──close()──▶ (free)
 //                   └─close()─▶ unwanted ──fill(), drop()──▶ (free)        the id stays taken until its listing is done
 //
-// Thread-safe: the control thread changes it, gRPC's threads look datasets up while they parse.
+// Thread-safe: the control thread changes it, parsing threads look datasets up.
 #pragma once
 
 #include <cstdint>

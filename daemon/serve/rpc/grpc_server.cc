@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/door/grpc_connections.h"
+#include "daemon/door/http2_frames.h"
 #include "daemon/door/peer.h"
 #include "daemon/door/sleep_breaker.h"
 #include "daemon/formats/format_table.h"
@@ -326,7 +327,7 @@ class GrpcServer::Impl {
     builder.RegisterService(&cache_);
     if (admin_) builder.RegisterService(&*admin_);
     builder.RegisterCallbackGenericService(&unknown_);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageMost.count));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(Http2Frames::kFirstMessage));
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> looks_on;
     looks_on.push_back(tell_of_calls([this](int socket) { count_call(socket); }));
     builder.experimental().SetInterceptorCreators(std::move(looks_on));

@@ -82,18 +82,25 @@ void GrpcStream::read() {
 
 void GrpcStream::OnReadDone(bool ok) {
   if (!ok) return boost::asio::post(around_.control, [this] { read_ended(); });
+  if (std::exchange(has_read_, true)) return boost::asio::post(around_.control, [this] { refuse_second(); });
   v1::ClientMessage message_untrusted;
   const bool is_short = incoming_.Length() <= kAttachBytes;
   const bool is_message =
       is_short && grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted).ok();
   boost::asio::post(around_.control, [this, is_short, is_message, message = std::move(message_untrusted)] {
     if (status_) return;
-    if (session_) return finish(one_message());
     if (!is_short) return finish(too_long());
     if (!is_message) return finish(no_message());
     attach(message);
     if (!status_) read();
   });
+}
+
+// What is under way is cancelled at once: the client may leave the status unread.
+void GrpcStream::refuse_second() {
+  if (status_) return;
+  if (session_) around_.sessions.detach(*session_, StreamEnd::kBroken);
+  finish(one_message());
 }
 
 void GrpcStream::attach(const v1::ClientMessage& message_untrusted) {

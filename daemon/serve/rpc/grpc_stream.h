@@ -66,6 +66,7 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   void wait_for_attach();
   void attach(const v1::ClientMessage& message_untrusted);
   void read();
+  void refuse_second();
   void read_ended();
   void write_attached();
   void written();
@@ -78,6 +79,7 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   grpc::CallbackServerContext& call_;
   const std::optional<Ticket> ticket_untrusted_;  // of the call's metadata; Attach is what counts
   grpc::ByteBuffer incoming_;                     // gRPC's while a read is under way
+  bool has_read_ = false;                         // the first message: the reactions' own, one at a time
   std::optional<SessionId> session_;
   boost::asio::steady_timer patience_;  // for Attach, later for writing Attached
 

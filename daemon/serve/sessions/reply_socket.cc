@@ -42,6 +42,15 @@ void append(std::string& out, const v1::ServerMessage& message) {
 
 }  // namespace
 
+void ReplySocket::when_hung_up(std::function<void()> look) {
+  if (!socket_.is_open()) return;
+  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_error,
+                     [weak = weak_from_this(), look = std::move(look)](const boost::system::error_code& error) {
+                       const auto self = weak.lock();
+                       if (self && !error && self->socket_.is_open()) look();
+                     });
+}
+
 std::optional<Error> ReplySocket::closed_by_client() {
   pollfd end{.fd = socket_.native_handle(), .events = 0, .revents = 0};
   if (::poll(&end, 1, 0) > 0 && (end.revents & POLLHUP) != 0) return closed();

@@ -45,7 +45,9 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   // something, or the client's end; never once this has closed.
   void when_readable(std::function<void()> ready);
   int descriptor() { return socket_.native_handle(); }  // -1 once it has closed
-  // The error, if the client has closed its end, or is gone: it has shut more than its own way of saying something.
+  // Likewise, when more of the socket is shut than before.
+  void when_hung_up(std::function<void()> look);
+  // The error, if the client has closed its end, or is gone: both ways are shut. A half-close for writing is not that.
   std::optional<Error> closed_by_client();
 
   // Closes after what was sent. Idempotent.

@@ -42,8 +42,10 @@ void RequestReader::start() {
 // A client that has only shut its end for writing is answered all the same.
 void RequestReader::wait() {
   if (ended_) {
-    if (const std::optional<Error> closed = socket_->closed_by_client()) give_up(*closed);
-    return;
+    if (const std::optional<Error> closed = socket_->closed_by_client()) return give_up(*closed);
+    return socket_->when_hung_up([weak = weak_from_this()] {
+      if (const auto self = weak.lock(); self && !self->stopped_) self->wait();
+    });
   }
   socket_->when_readable([weak = weak_from_this()] {
     if (const auto self = weak.lock(); self && !self->stopped_) self->read();

@@ -116,8 +116,8 @@ def test_the_hand_off() -> None:
 
 
 def test_the_sockets_paths() -> None:
-    assert constant(PROTO / "base/handoff_path.h", "kHandoffSuffix") == _address.HANDOFF_SUFFIX
-    assert "kLongestUnixPath - kHandoffSuffix.size()" in code_of(PROTO / "base/handoff_path.h")
+    assert constant(PROTO / "base/sockets/handoff_path.h", "kHandoffSuffix") == _address.HANDOFF_SUFFIX
+    assert "kLongestUnixPath - kHandoffSuffix.size()" in code_of(PROTO / "base/sockets/handoff_path.h")
     assert 107 - len(_address.HANDOFF_SUFFIX) == _address.LONGEST_SOCKET_PATH  # of sockaddr_un, as the header has it
 
 

@@ -24,12 +24,13 @@ struct Wanted {
   uid_t user = 1;
   Priority priority = Priority::kNormal;
   std::uint32_t side = kSmallSide;
+  ImageFormat format = ImageFormat::kGif;
   std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
 
 // One backend of two lanes that has room for two jobs and an urgent one; nothing behind it.
 struct SchedulerRig {
-  SchedulerRig() {
+  explicit SchedulerRig(Bytes decoding = 8_GiB) : ledger(budgets_of({}, {.decoding = decoding}), &counters) {
     scheduler.add_backend({.jobs = 2, .at_once = 2, .few = 4, .most = 16, .urgent = 1}, false);
     for (const uid_t user : {1U, 2U}) shares.joined(caller(user));
   }
@@ -54,8 +55,8 @@ struct SchedulerRig {
     auto batch = std::make_shared<Batch>(std::move(session), std::move(request), std::move(layout), nullptr, around);
     batch->begin({}, nullptr);
     for (const std::uint32_t index : batch->take_unread(kBatchSamples)) {
-      EncodedImage image{EncodedBytes(100),
-                         SourceInfo{.format = ImageFormat::kGif, .stored = {wanted.side, wanted.side}}, std::nullopt};
+      EncodedImage image{EncodedBytes(100), SourceInfo{.format = wanted.format, .stored = {wanted.side, wanted.side}},
+                         std::nullopt};
       REQUIRE(batch->lay_out(index, image.info).has_value());
       scheduler.add(0, batch, batch->wait(index, std::move(image)));
     }
@@ -63,7 +64,7 @@ struct SchedulerRig {
   }
 
   // As a backend that takes it. The job's number.
-  std::uint32_t give(LaneScheduler::Next next) {
+  std::uint32_t give(LaneScheduler::Turn next) {
     next.batch.batch()->make(next.tasks);
     const std::uint32_t number = scheduler.begin(next);
     scheduler.taken(number, std::move(next));
@@ -72,7 +73,7 @@ struct SchedulerRig {
 
   Counters counters;
   UnusedBatches owner;
-  Ledger ledger{budgets_of({}, {.decoding = 8_GiB}), &counters};
+  Ledger ledger;
   Batch::Surroundings around{owner, counters, 1, {}};
   UserShares shares;
   ControlTime time{shares, [] { return ControlTime::Clock::time_point{}; }};
@@ -80,7 +81,7 @@ struct SchedulerRig {
   LaneScheduler scheduler{placer, ledger, shares, time};
 };
 
-std::uint32_t user_of(const LaneScheduler::Next& next) {
+std::uint32_t user_of(const LaneScheduler::Turn& next) {
   return static_cast<std::uint32_t>(raw(next.batch.batch()->owner().user));
 }
 
@@ -176,6 +177,45 @@ TEST_CASE("a batch that is too late is given up when its turn comes, and says so
     CHECK(next->tasks.size() == kBatchSamples);
     REQUIRE(next->late);
     CHECK(next->late->code == Code::kDeadline);
+  }
+}
+
+TEST_CASE("a picture that found no memory has a turn of its own once there is some", "[pipeline]") {
+  constexpr Wanted kLarge{.side = 4'000, .format = ImageFormat::kPng};  // 48 MB of pixels, which are soon made
+  SchedulerRig rig(80_MiB);                                             // one of them at a time
+  const BatchPtr first = rig.ready(kLarge),
+                 second = rig.ready({.user = 2, .side = kLarge.side, .format = kLarge.format});
+  auto made = rig.scheduler.next(0);
+  REQUIRE(made);
+  REQUIRE(made->tasks.size() == 1);
+  const std::uint32_t number = rig.give(*std::move(made));
+
+  CHECK_FALSE(rig.scheduler.next(0));  // all others are deferred
+  CHECK_FALSE(rig.scheduler.next_deferred());
+  const SampleOutcome outcome{.index = 0, .decode = 1ms};
+  rig.scheduler.ended(0, number, std::span(&outcome, 1));
+
+  auto deferred = rig.scheduler.next_deferred();
+  REQUIRE(deferred);
+  CHECK(deferred->had_to_wait);
+  CHECK(deferred->is_to_be_made);
+  const BatchPtr whose = deferred->batch.batch();
+  SECTION("again where the backend does not take it") {
+    whose->make(deferred->tasks);
+    std::vector<SampleTask> tasks = std::move(deferred->tasks);
+    deferred->tasks.clear();
+    const std::uint32_t asked = rig.scheduler.begin(*deferred);
+    whose->not_taken(tasks);
+    rig.scheduler.not_taken(asked, *std::move(deferred), std::move(tasks));
+    const auto again = rig.scheduler.next_deferred();
+    REQUIRE(again);
+    CHECK(again->batch.batch() == whose);
+  }
+  SECTION("and those of a batch that nobody wants go back to it") {
+    const BatchPtr other = whose == first ? second : first;
+    const std::vector<LaneScheduler::Turn> dropped = rig.scheduler.drop(other);
+    CHECK_FALSE(dropped.empty());
+    for (const LaneScheduler::Turn& turn : dropped) CHECK_FALSE(turn.is_to_be_made);
   }
 }
 

@@ -218,6 +218,11 @@ TEST_CASE("a client that closes its reply socket is told so by its stream, and i
   client.attach();
   client.send(submit_message(1, {"/a"}));
 
+  SECTION("at once") {}
+  SECTION("after it has said that it writes no more") {
+    ::shutdown(client.replies(), SHUT_WR);
+    CHECK(client.read());  // the daemon has seen that, and still answers
+  }
   client.close_replies();
 
   const grpc::Status status = client.finish();

@@ -63,7 +63,8 @@ TEST_CASE("requests come by the reply socket alone", "[serve]") {
   CHECK(eventually([&] { return session.client.statistics().sessions(0).slots_free() == 2; }));
 
   REQUIRE(session.client.send_by_stream(submit_message(2, {"/c"})));
-  CHECK_FALSE(session.client.read());  // nothing came of it
+  CHECK_FALSE(session.client.read());                                                            // nothing came of it
+  CHECK(eventually([&] { return front.counters().stored(MetricId::batches_in_flight) == 0; }));  // the status unread
   const grpc::Status status = session.client.finish();
   CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
   CHECK_THAT(status.error_message(), Catch::Contains("reply socket"));

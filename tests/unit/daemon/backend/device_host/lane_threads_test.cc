@@ -39,7 +39,7 @@ class SilentDevice {
 
 }  // namespace
 
-TEST_CASE("what a device has when the backend is shut down comes back as cancelled", "[backend][owner]") {
+TEST_CASE("what a device has when the backend is shut down comes back as cancelled", "[backend][device_host]") {
   SilentDevice device;
   std::vector<SampleOutcome> told;
   device_host::LaneThreads lanes(
@@ -57,7 +57,7 @@ TEST_CASE("what a device has when the backend is shut down comes back as cancell
   for (const SampleOutcome& outcome : told) REQUIRE(outcome.error->code == Code::kCancelled);
 }
 
-TEST_CASE("a device that is lost while the backend runs is told as unavailable", "[backend][owner]") {
+TEST_CASE("a device that is lost while the backend runs is told as unavailable", "[backend][device_host]") {
   std::vector<SampleOutcome> told;
   device_host::LaneThreads lanes(
       1, 2, "mr-test-", Limits{}, [](std::uint32_t, const DecodeJob&, const SampleLimits&, const auto&) {
