@@ -68,8 +68,8 @@ void check(const Recipe& recipe, const Limits& limits) {
 void check(const ListFilesRequest& list) {
   static const std::unique_ptr<Roots>& roots = *new std::unique_ptr<Roots>(*Roots::open({.folders = {"/usr"}}));
   if (list.part.paths_untrusted.empty()) return;
-  OwnList making(*roots, {.path_untrusted = list.folder, .files = {list.part}});
-  std::optional<OwnList::Outcome> made;
+  ClientFileList making(*roots, {.path_untrusted = list.folder, .files = {list.part}});
+  std::optional<ClientFileList::Outcome> made;
   while (!made) made = making.step();
   if (!*made) return;
   const Dataset& dataset = ***made;
