@@ -1,8 +1,8 @@
 // From the first client to the last: serving, signals, signs of life for the service manager, and the way out.
 //
-//   run() ──▶ serving ──SIGTERM, SIGINT──▶ draining ──nothing under way, daemon.drain_seconds,──▶ stopped: run()
-//   returns
-//                                                     or a second signal
+//   run() ──▶ serving ──SIGTERM, SIGINT──▶ draining ──▶ stopped: run() returns
+//                                                     │
+//                          nothing is under way, daemon.drain_seconds are over, or a second signal
 //
 // Thread-bound(control), which is who calls run().
 #pragma once
@@ -76,7 +76,7 @@ class Lifetime {
   boost::asio::steady_timer memory_{control_};
   bool trimming_ = false;
   std::thread trimmer_;  // while trimming_, and until the next
-  Bytes kept_;           // its own: freed memory that was left, or is
+  Bytes kept_;           // the trimmer's alone: freed memory that its last trim left, or less if less is freed now
   std::optional<Parts> parts_;
   bool draining_ = false, stopping_ = false, stuck_ = false;
   SeldomLine reading_line_;

@@ -37,31 +37,31 @@ std::optional<LaneScheduler::Turn> LaneScheduler::next(std::size_t backend) {
     const BatchPtr batch = first->batch();
     const auto working = time_.work_for(batch->owner().user);
     ReadySamples& ready = batch->ready[backend];
-    Turn next{.batch = *std::move(first), .backend = backend, .tasks = {}};
-    if (batch->running()) next.late = why_late(lanes, *batch, ready);
-    if (!batch->running() || next.late || placer_.lost(backend)) {
-      next.is_to_be_made = false;
-      next.tasks = ready.take(batch->count());
-      return next;
+    Turn turn{.batch = *std::move(first), .backend = backend, .tasks = {}};
+    if (batch->running()) turn.late = why_late(lanes, *batch, ready);
+    if (!batch->running() || turn.late || placer_.lost(backend)) {
+      turn.is_to_be_made = false;
+      turn.tasks = ready.take(batch->count());
+      return turn;
     }
-    compose(next);
-    if (!next.tasks.empty()) return next;
-    put_back(std::move(next));  // all were deferred
+    compose(turn);
+    if (!turn.tasks.empty()) return turn;
+    put_back(std::move(turn));  // all were deferred
   }
   return std::nullopt;
 }
 
 // An urgent job has a place when all others are taken.
 bool LaneScheduler::has_room(const Lanes& lanes) const {
-  const auto urgent = [&](const InFlight& next) { return is_urgent(*next.batch(), lanes.queue_depth); };
+  const auto urgent = [&](const InFlight& waiting) { return is_urgent(*waiting.batch(), lanes.queue_depth); };
   if (lanes.jobs.size() < lanes.queue_depth.jobs) return true;
   return lanes.jobs.size() < lanes.queue_depth.jobs + lanes.queue_depth.urgent && lanes.ready.any_first(urgent);
 }
 
 std::optional<InFlight> LaneScheduler::take_first(std::size_t backend) {
   Lanes& lanes = lanes_[backend];
-  return lanes.ready.take([&](const InFlight& next) {
-    const Batch& batch = *next.batch();
+  return lanes.ready.take([&](const InFlight& waiting) {
+    const Batch& batch = *waiting.batch();
     if (!batch.running() || placer_.lost(backend)) return true;
     const bool is_full = lanes.jobs.size() >= lanes.queue_depth.jobs;
     return (!is_full || is_urgent(batch, lanes.queue_depth)) &&
@@ -108,63 +108,63 @@ bool LaneScheduler::has_lane_for(const Lanes& lanes, UserId user, std::uint64_t 
 }
 
 // The batch's next samples, charged for together.
-void LaneScheduler::compose(Turn& next) {
-  const Lanes& lanes = lanes_[next.backend];
-  const BatchPtr& batch = next.batch.batch();
-  next.urgent = is_urgent(*batch, lanes.queue_depth);
-  ReadySamples& ready = batch->ready[next.backend];
+void LaneScheduler::compose(Turn& turn) {
+  const Lanes& lanes = lanes_[turn.backend];
+  const BatchPtr& batch = turn.batch.batch();
+  turn.urgent = is_urgent(*batch, lanes.queue_depth);
+  ReadySamples& ready = batch->ready[turn.backend];
   const std::uint32_t waiting = ready.size() + batch->not_read();
   const std::uint64_t most_cost = ratio_of(lanes, batch->owner().user).unscaled(kLong);
   for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, lanes.queue_depth), most_cost)) {
     const Bytes beside{lanes.copies_files ? task.image.bytes.size() : 0};
-    if (large_.cover(task, *batch->session().parts.account, next.decoding, beside)) {
-      next.tasks.push_back(std::move(task));
+    if (large_.cover(task, *batch->session().parts.account, turn.decoding, beside)) {
+      turn.tasks.push_back(std::move(task));
     } else {
       batch->defer(task.index);
-      large_.defer({InFlight(batch), next.backend, std::move(task), beside});
+      large_.defer({InFlight(batch), turn.backend, std::move(task), beside});
     }
   }
 }
 
 // What is still ready of the batch.
-void LaneScheduler::put_back(Turn next) {
-  const BatchPtr batch = next.batch.batch();
-  if (batch->ready[next.backend].empty()) return;
-  lanes_[next.backend].ready.put_back(batch->owner(), batch->request().priority, std::move(next.batch));
+void LaneScheduler::put_back(Turn turn) {
+  const BatchPtr batch = turn.batch.batch();
+  if (batch->ready[turn.backend].empty()) return;
+  lanes_[turn.backend].ready.put_back(batch->owner(), batch->request().priority, std::move(turn.batch));
 }
 
-std::uint32_t LaneScheduler::begin(const Turn& next) {
-  Lanes& lanes = lanes_[next.backend];
-  JobOut out{.batch = InFlight(next.batch.batch()), .decoding = {}, .had_to_wait = next.had_to_wait};
-  if (next.is_to_be_made) {
-    out.expected = expected_cost(next.tasks);
-    out.is_long = charge_of(lanes, *next.batch.batch(), out.expected) > kLong;
+std::uint32_t LaneScheduler::begin(const Turn& turn) {
+  Lanes& lanes = lanes_[turn.backend];
+  JobOut out{.batch = InFlight(turn.batch.batch()), .decoding = {}, .had_to_wait = turn.had_to_wait};
+  if (turn.is_to_be_made) {
+    out.expected = expected_cost(turn.tasks);
+    out.is_long = charge_of(lanes, *turn.batch.batch(), out.expected) > kLong;
   }
   return lanes.jobs.add(std::move(out));
 }
 
-void LaneScheduler::taken(std::uint32_t number, Turn next) {
-  Lanes& lanes = lanes_[next.backend];
+void LaneScheduler::taken(std::uint32_t number, Turn turn) {
+  Lanes& lanes = lanes_[turn.backend];
   JobOut& out = lanes.jobs.at(number);
-  const Batch& batch = *next.batch.batch();
-  out.decoding = std::move(next.decoding);
+  const Batch& batch = *turn.batch.batch();
+  out.decoding = std::move(turn.decoding);
   const std::uint64_t charged = charge_of(lanes, batch, out.expected);
   out.turn = lanes.ready.charge(batch.owner(), batch.request().priority, charged);
   if (out.had_to_wait)
     out.large_turn = large_.charge_turn(batch, charged);
   else
-    put_back(std::move(next));
+    put_back(std::move(turn));
 }
 
-void LaneScheduler::not_taken(std::uint32_t number, Turn next, std::vector<SampleTask> tasks) {
-  static_cast<void>(lanes_[next.backend].jobs.take(number));
-  const BatchPtr batch = next.batch.batch();
-  if (next.had_to_wait) {
+void LaneScheduler::not_taken(std::uint32_t number, Turn turn, std::vector<SampleTask> tasks) {
+  static_cast<void>(lanes_[turn.backend].jobs.take(number));
+  const BatchPtr batch = turn.batch.batch();
+  if (turn.had_to_wait) {
     batch->defer(tasks.front().index);
-    return large_.put_back_next({std::move(next.batch), next.backend, std::move(tasks.front()), next.beside});
+    return large_.put_back_next({std::move(turn.batch), turn.backend, std::move(tasks.front()), turn.beside});
   }
-  for (SampleTask& task : tasks) batch->ready[next.backend].add(std::move(task));
-  put_back(std::move(next));
+  for (SampleTask& task : tasks) batch->ready[turn.backend].add(std::move(task));
+  put_back(std::move(turn));
 }
 
 BatchPtr LaneScheduler::ended(std::size_t backend, std::uint32_t number, std::span<const SampleOutcome> outcomes) {
@@ -209,11 +209,11 @@ std::optional<LaneScheduler::Turn> LaneScheduler::next_deferred() {
     return std::nullopt;
   std::optional<Charge> decoding = large_.charge_next();
   if (!decoding) return std::nullopt;
-  Turn next = of(large_.take_next());
-  next.decoding = *std::move(decoding);
-  next.had_to_wait = true;
-  next.urgent = is_urgent(*next.batch.batch(), lanes.queue_depth);
-  return next;
+  Turn turn = of(large_.take_next());
+  turn.decoding = *std::move(decoding);
+  turn.had_to_wait = true;
+  turn.urgent = is_urgent(*turn.batch.batch(), lanes.queue_depth);
+  return turn;
 }
 
 // Whose turn it is of those that waited for memory, each when its user is due, and those that nobody wants; null: nobody's.
@@ -235,15 +235,15 @@ bool LaneScheduler::is_unwanted(const LargePictures::Deferred& picture) const {
 }
 
 LaneScheduler::Turn LaneScheduler::of(LargePictures::Deferred picture) {
-  Turn next{.batch = std::move(picture.batch), .backend = picture.backend, .tasks = {}, .beside = picture.beside};
-  next.tasks.push_back(std::move(picture.task));
-  return next;
+  Turn turn{.batch = std::move(picture.batch), .backend = picture.backend, .tasks = {}, .beside = picture.beside};
+  turn.tasks.push_back(std::move(picture.task));
+  return turn;
 }
 
 LaneScheduler::Turn LaneScheduler::unwanted(LargePictures::Deferred picture) {
-  Turn next = of(std::move(picture));
-  next.is_to_be_made = false;
-  return next;
+  Turn turn = of(std::move(picture));
+  turn.is_to_be_made = false;
+  return turn;
 }
 
 std::vector<LaneScheduler::Turn> LaneScheduler::drop(const BatchPtr& batch) {

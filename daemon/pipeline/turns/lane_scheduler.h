@@ -73,9 +73,9 @@ class LaneScheduler {
   std::optional<Turn> next_deferred();
 
   // The job's number until ended(). Counts as one that the backend has.
-  std::uint32_t begin(const Turn& next);
-  void taken(std::uint32_t number, Turn next);                                     // by the backend
-  void not_taken(std::uint32_t number, Turn next, std::vector<SampleTask> tasks);  // which wait as before
+  std::uint32_t begin(const Turn& turn);
+  void taken(std::uint32_t number, Turn turn);                                     // by the backend
+  void not_taken(std::uint32_t number, Turn turn, std::vector<SampleTask> tasks);  // which wait as before
 
   // The job has come back: what it took is charged, and its memory is free.
   BatchPtr ended(std::size_t backend, std::uint32_t number, std::span<const SampleOutcome> outcomes);
@@ -120,8 +120,8 @@ class LaneScheduler {
   std::uint64_t charge_of(const Lanes& lanes, const Batch& batch, std::uint64_t expected) const;
   std::optional<InFlight> take_first(std::size_t backend);
   std::optional<Error> why_late(Lanes& lanes, const Batch& batch, const ReadySamples& ready);
-  void compose(Turn& next);
-  void put_back(Turn next);
+  void compose(Turn& turn);
+  void put_back(Turn turn);
   const LargePictures::Deferred* due_deferred();
   bool is_unwanted(const LargePictures::Deferred& picture) const;
   static Turn of(LargePictures::Deferred picture);

@@ -22,6 +22,13 @@ def test_names_and_numpys_types(value: Any) -> None:
     assert millrace.Recipe.train(24).normalised(value).dtype == "float16"
 
 
+def test_values_to_normalise_by_are_refused_beside_uint8() -> None:
+    by = millrace.Normalise((0.5,) * 3, (0.5,) * 3)
+    assert millrace.Recipe.train(24).normalised("float32", by=by).normalise == by
+    with pytest.raises(millrace.InvalidRequest, match="uint8 is not normalised; choose float32, float16 or bfloat16"):
+        millrace.Recipe.train(24).normalised("uint8", by=by)
+
+
 def test_a_loader_takes_numpys_types(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     with millrace.numpy.Loader(folder, millrace.Recipe.train(24), dtype=np.float16, address=daemon.address) as loader:
         images, _ = next(iter(loader))

@@ -63,6 +63,19 @@ TEST_CASE("millrace cache warm says nothing of reasons where everything is packe
   }
 }
 
+TEST_CASE("millrace cache warm names each bad file once, with its reason", "[system]") {
+  const TempFolder folder;
+  write_mixed(folder.path(), 1, 0);
+  write_file(folder.path() + "/broken.jpg", std::string("this is not a picture"));
+
+  const Ran ran = warm_up(folder, "");
+
+  const std::size_t first = ran.errors.find("broken.jpg: ");
+  CAPTURE(ran.errors);
+  REQUIRE(first != std::string::npos);
+  CHECK(ran.errors.find("broken.jpg: ", first + 1) == std::string::npos);
+}
+
 TEST_CASE("millrace cache warm says that the cache is full, or keeps no packed forms", "[system]") {
   const TempFolder folder;
   write_mixed(folder.path(), 0, 0);

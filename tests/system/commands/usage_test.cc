@@ -126,6 +126,8 @@ TEST_CASE("what says nothing, lacks something or contradicts itself is refused b
   require_refused({"millrace", "ping", "--socket", ""}, "--socket: must not be empty");
   require_refused({"millrace", "index", "stat", ""}, "dataset: must not be empty");
   require_refused({"millrace", "preview", folder.path(), "-o", ""}, "--output: must not be empty");
+  require_refused({"millrace", "preview", folder.path(), "-o", "sheet.jpg"},
+                  "--output: is written as a PNG file: name it *.png, not *.jpg");
   refused({"--cache", "off", "--cache-at-once"},
           "--cache-at-once: --cache off keeps nothing: leave one of the two out");
   refused({"--recipe", "none"}, "--slot-bytes: --recipe none leaves the size open");

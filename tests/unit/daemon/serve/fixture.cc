@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -108,6 +109,11 @@ void StandInFetcher::let_go() {
   }
   for (FetchTask& task : fetches) answer(std::move(task));
   for (ListTask& task : listings) answer(std::move(task));
+}
+
+bool StandInFetcher::holds_stopped_work() {
+  MutexLock lock(mutex_);
+  return !fetches_.empty() && std::ranges::all_of(fetches_, [](const FetchTask& task) { return task.stop->stopped(); });
 }
 
 Front::Front(FrontSetup setup)
@@ -265,9 +271,7 @@ void RawClient::attach() {
 }
 
 void RawClient::send_attach() {
-  v1::ClientMessage message;
-  message.mutable_attach()->set_ticket(ticket_);
-  REQUIRE(send(message));
+  REQUIRE(send(attach_message(ticket_)));
   v1::ServerMessage answer;
   REQUIRE(stream_->Read(&answer));
   REQUIRE(answer.has_attached());
@@ -290,6 +294,12 @@ v1::GetStatisticsReply RawClient::statistics() {
   v1::GetStatisticsReply reply;
   REQUIRE(statistics_->Get(&call, v1::GetStatisticsRequest(), &reply).ok());
   return reply;
+}
+
+v1::ClientMessage attach_message(const std::string& ticket) {
+  v1::ClientMessage message;
+  message.mutable_attach()->set_ticket(ticket);
+  return message;
 }
 
 v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths) {

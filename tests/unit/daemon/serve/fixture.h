@@ -41,6 +41,7 @@ class StandInFetcher final : public Fetcher {
 
   void hold() MILLRACE_EXCLUDES(mutex_);
   void let_go() MILLRACE_EXCLUDES(mutex_);
+  bool holds_stopped_work() MILLRACE_EXCLUDES(mutex_);  // files that are wanted no more, and no others
 
  private:
   Mutex mutex_;
@@ -145,6 +146,7 @@ class RawClient {
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
 };
 
+v1::ClientMessage attach_message(const std::string& ticket);
 v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths);
 v1::ClientMessage release_message(const v1::TensorHandle& handle);
 

@@ -10,6 +10,7 @@
 #include "daemon/model/limits.h"
 #include "proto/base/sockets/socket_message.h"
 #include "tests/support/host/eventually.h"
+#include "tests/support/host/http2_connection.h"
 #include "tests/unit/daemon/serve/fixture.h"
 
 using namespace millrace;
@@ -61,13 +62,47 @@ TEST_CASE("requests come by the reply socket alone", "[serve]") {
 
   session.write(framed(release_message(completed->completed().handle())));
   CHECK(eventually([&] { return session.client.statistics().sessions(0).slots_free() == 2; }));
+}
 
-  REQUIRE(session.client.send_by_stream(submit_message(2, {"/c"})));
-  CHECK_FALSE(session.client.read());                                                            // nothing came of it
-  CHECK(eventually([&] { return front.counters().stored(MetricId::batches_in_flight) == 0; }));  // the status unread
+TEST_CASE("a second message on the stream ends the session, and says why", "[serve]") {
+  Front front;
+  Attached session(front);
+
+  REQUIRE(session.client.send_by_stream(submit_message(2, {"/b"})));
+
+  CHECK_FALSE(session.client.read());
   const grpc::Status status = session.client.finish();
   CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
   CHECK_THAT(status.error_message(), Catch::Contains("reply socket"));
+}
+
+TEST_CASE("a second message on the stream cancels what is under way, though the client reads nothing", "[serve]") {
+  constexpr std::uint32_t kAnswers = 90;  // unread ones fill the socket, so that the stream's status stays behind them
+  Front front;
+  RawClient client(front.socket()), other(front.socket());
+  client.open();
+  Http2Connection connection(front.socket());
+  std::string bytes = http2_frame(Http2Frame::kSettings, 0, 0, std::string("\0\4\x7f\xff\xff\xff", 6)) +
+                      http2_frame(Http2Frame::kWindowUpdate, 0, 0, std::string("\x7f\0\0\0", 4));
+  bytes += http2_frame(Http2Frame::kHeaders, kHttp2EndHeaders, 1, call_headers("/millrace.v1.Sessions/Stream"));
+  const std::string attach = attach_message(client.ticket()).SerializeAsString();
+  const std::string message = grpc_message(static_cast<std::uint32_t>(attach.size()), attach);
+  bytes += http2_frame(Http2Frame::kData, 0, 1, message);
+  REQUIRE(connection.send(bytes));
+  front.fetcher().hold();
+  REQUIRE(send_request(client.replies(), submit_message(1, {"/a"})));
+  REQUIRE(eventually([&] { return front.counters().stored(MetricId::batches_in_flight) == 1; }));
+  bytes.clear();
+  for (std::uint32_t call = 3; call < 3 + 2 * kAnswers; call += 2) {
+    bytes += http2_frame(Http2Frame::kHeaders, kHttp2EndHeaders, call, call_headers("/millrace.v1.Statistics/Get"));
+    bytes += http2_frame(Http2Frame::kData, kHttp2EndStream, call, grpc_message(0, {}));
+  }
+  REQUIRE(connection.send(bytes));
+  other.statistics();  // behind them
+
+  REQUIRE(connection.send(http2_frame(Http2Frame::kData, 0, 1, message)));
+
+  CHECK(eventually([&] { return front.fetcher().holds_stopped_work(); }));
 }
 
 TEST_CASE("frames may come in pieces, several at once, and before the session is attached", "[serve]") {

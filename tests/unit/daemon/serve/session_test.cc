@@ -252,7 +252,7 @@ TEST_CASE("when the stream ends, what is under way is cancelled and finished ten
   const v1::TensorHandle handle = client.read()->completed().handle();
   front.fetcher().hold();
   client.send(submit_message(2, {"/a"}));
-  REQUIRE(eventually([&] { return counter(front, MetricId::batches_in_flight) == 1; }));
+  REQUIRE(eventually([&] { return counter(front, MetricId::batches_admitted) == 2; }));
 
   client.say_done();
   CHECK(client.finish().ok());
@@ -281,7 +281,7 @@ TEST_CASE("when the hand-off connection closes, the session and all it holds is 
   REQUIRE(client.read()->has_completed());
   front.fetcher().hold();
   client.send(submit_message(2, {"/a"}));
-  REQUIRE(eventually([&] { return counter(front, MetricId::batches_in_flight) == 1; }));
+  REQUIRE(eventually([&] { return counter(front, MetricId::batches_admitted) == 2; }));
   const Bytes both = front.memory_in_use();
 
   client.hang_up();
@@ -290,7 +290,7 @@ TEST_CASE("when the hand-off connection closes, the session and all it holds is 
   front.fetcher().let_go();
   CHECK(eventually([&] { return front.memory_in_use().count == both.count / 2; }));
   CHECK(client.finish().error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK(counter(front, MetricId::sessions_reclaimed) == 1);
+  CHECK(eventually([&] { return counter(front, MetricId::sessions_reclaimed) == 1; }));
   other.send(submit_message(1, {"/a"}));
   CHECK(other.read()->has_completed());
 }
