@@ -17,12 +17,13 @@ struct Driver {
   MILLRACE_CUDA_FUNCTIONS(MILLRACE_FUNCTION)
 #undef MILLRACE_FUNCTION
 
-  // Loads libcuda.so.1 and calls cuInit(), once a process; not to be called between fork() and exec(). kUnsupported: there is no
-  // driver here, or one that is too old, or no GPU; the message says which, and what to do.
+  // Loads libcuda.so.1 and calls cuInit(), once a process; not to be called between fork() and exec(). kUnsupported: there
+  // is no driver here, or one that is too old, or no GPU; kUnavailable: another process may find it ready later. The
+  // message says which, and what to do.
   static Result<const Driver*> load();
 
-  // The one way in which a call is judged. kExhausted: out of memory, after which the context goes on. kUnavailable: anything else:
-  // the context, and with it this process's use of the GPU, is not to be relied upon any more.
+  // The one way in which a call is judged. kExhausted: out of memory, after which the context goes on. kUnavailable:
+  // anything else: the context, and with it this process's use of the GPU, is not to be relied upon any more.
   Result<void> checked(CUresult result, const char* call) const {
     if (result == CUDA_SUCCESS) return {};
     return failed(result, call);

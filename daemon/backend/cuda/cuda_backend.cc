@@ -63,17 +63,31 @@ MemoryId memory_id(std::uint32_t number) {
 
 BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings) {
   const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
-  return {.name = "cuda:" + std::to_string(number),
-          .device = gpu.name,
-          .detail = "compute capability " + capability + ", driver for CUDA " + cuda_version(gpu.driver_version),
-          .lanes = settings.lanes,
-          .formats = {ImageFormat::kJpeg},
-          .memories = {memory_id(number)},
-          .properties = {{"uuid", cuda::uuid_text(gpu.uuid)},
-                         {"memory", to_text(settings.memory) + " of " + to_text(gpu.memory) + " at most"},
-                         {"tensors", to_text(settings.tensors) + " at most, of sessions in its memory"},
-                         {"staging", to_text(settings.staging) + " of the host's memory"}},
-          .copies_files = true};
+  const bool is_seen = gpu.major > 0;
+  return {
+      .name = "cuda:" + std::to_string(number),
+      .device = gpu.name,
+      .detail = is_seen ? "compute capability " + capability + ", driver for CUDA " + cuda_version(gpu.driver_version)
+                        : "CUDA could not be used when the daemon started",
+      .lanes = settings.lanes,
+      .formats = {ImageFormat::kJpeg},
+      .memories = {memory_id(number)},
+      .properties = {{"uuid", cuda::uuid_text(gpu.uuid)},
+                     {"memory", to_text(settings.memory) + (is_seen ? " of " + to_text(gpu.memory) : "") + " at most"},
+                     {"tensors", to_text(settings.tensors) + " at most, of sessions in its memory"},
+                     {"staging", to_text(settings.staging) + " of the host's memory"}},
+      .copies_files = true};
+}
+
+// Where CUDA cannot be used as yet, those of the kernel's driver stand for its own: each is tried again and again.
+Result<std::vector<Gpu>> gpus_there_are(const CudaSettings& cuda) {
+  Result<std::vector<Gpu>> all = list_gpus(cuda_program(cuda.worker));
+  if (all || all.error().code != Code::kUnavailable || cuda.wanted != Wanted::kAuto) return all;
+  std::vector<Gpu> known = gpus_of_kernel(cuda.kernel_gpus);
+  if (known.empty()) return all;
+  log_warning(all.error().message + "; the kernel has " + std::to_string(known.size()) +
+              " GPUs: each is tried again, at least once a minute");
+  return known;
 }
 
 }  // namespace
@@ -84,7 +98,7 @@ bool wants_cuda(const Settings& settings) {
 
 HostMemory cuda_host_memory(const Settings& settings) {
   return {cuda_staging(settings.groups.of<CudaSettings>()),
-          "cuda.staging for each GPU, and 16 MiB for each of its lanes"};
+          "cuda.staging for each GPU, 16 MiB for each of its lanes, and some 512 MiB for its process"};
 }
 
 // A GPU that will not do is left out, with words, unless it was named; one that only cannot be had now begins as lost.
@@ -97,7 +111,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
     log_info("backends.cuda = \"auto\": " + why.message);
     return std::vector<std::unique_ptr<Backend>>();
   };
-  Result<std::vector<Gpu>> all = list_gpus(cuda_program(cuda.worker));
+  Result<std::vector<Gpu>> all = gpus_there_are(cuda);
   if (!all) return without(all.error());
   MILLRACE_TRY(const std::vector<Gpu> gpus, chosen(*std::move(all), cuda.devices));
   Error last{Code::kUnsupported, "there is no GPU"};
@@ -125,27 +139,33 @@ Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32
   auto device =
       std::make_unique<CudaDevice>(device_host::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start});
   MILLRACE_TRY_VOID(device->start());
-  return std::unique_ptr<Backend>(
-      new CudaBackend(info_of(gpu, number, settings), gpu.uuid, std::move(device), staging, settings, services));
+  return std::unique_ptr<Backend>(new CudaBackend(gpu, number, std::move(device), staging, settings, services));
 }
 
-CudaBackend::CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<CudaDevice> device, CudaStaging staging,
+CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<CudaDevice> device, CudaStaging staging,
                          const CudaSettings& settings, const BackendServices& services)
-    : info_(std::move(info)),
+    : number_(number),
+      settings_(settings),
+      info_(info_of(gpu, number, settings)),
       staging_(staging),
-      patience_(settings.hang),
       device_(std::move(device)),
       memory_(settings.tensors.count == 0 ? nullptr
                                           : CudaMemory::create(*device_, {.id = info_.memories.front(),
                                                                           .name = info_.name,
-                                                                          .gpu = gpu,
+                                                                          .gpu = gpu.uuid,
                                                                           .most = settings.tensors,
                                                                           .patience = settings.hang})),
-      lanes_(info_.lanes, queue_depth().jobs, "mr-gpu-", services.limits,
-             [this](std::uint32_t number, const DecodeJob& job, const SampleLimits& limits,
-                    const std::function<bool()>& stopped) {
-               return CudaLane(*device_, info_.memories.front(), number, staging_, patience_).run(job, limits, stopped);
-             }) {}
+      lanes_(
+          info_.lanes, queue_depth().jobs, "mr-gpu-", services.limits,
+          [this](std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits,
+                 const std::function<bool()>& stopped) {
+            return CudaLane(*device_, info_.memories.front(), lane, staging_, settings_.hang).run(job, limits, stopped);
+          }) {}
+
+BackendInfo CudaBackend::info() const {
+  const std::shared_ptr<CudaWorker> worker = device_->current();
+  return worker ? info_of(worker->gpu(), number_, settings_) : info_;
+}
 
 Result<void> CudaBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {
   return cuda_can_make(facts, recipe, staging_);

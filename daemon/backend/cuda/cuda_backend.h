@@ -32,7 +32,8 @@ class CudaBackend final : public Backend {
                                                  const BackendServices& services);
   ~CudaBackend() override { shutdown(); }
 
-  BackendInfo info() const override { return info_; }
+  // As the process says that has the GPU now; while it is lost, as was known at the start.
+  BackendInfo info() const override;
   QueueDepth queue_depth() const override {
     return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 16, .most = 64};
   }
@@ -43,12 +44,13 @@ class CudaBackend final : public Backend {
   TensorMemory* memory() override { return memory_.get(); }
 
  private:
-  CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<CudaDevice> device, CudaStaging staging,
+  CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<CudaDevice> device, CudaStaging staging,
               const CudaSettings& settings, const BackendServices& services);
 
+  const std::uint32_t number_;
+  const CudaSettings settings_;
   const BackendInfo info_;
   const CudaStaging staging_;  // of a lane
-  const std::chrono::milliseconds patience_;
   const std::unique_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaMemory> memory_;  // shared with sessions' arenas. nullptr: sessions may have none
   device_host::LaneThreads lanes_;

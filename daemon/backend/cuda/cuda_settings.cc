@@ -10,6 +10,9 @@
 namespace millrace {
 namespace {
 
+// Of the host's memory, what a process with a CUDA context has beside ours: an estimate, never measured on a GPU.
+constexpr Bytes kCudaProcess = 512_MiB;
+
 constexpr KeyGroup kGroups[] = {
     {"cuda",
      "NVIDIA's GPUs, where backends.cuda switches them on. Each is owned by a process of its own, millrace-cuda."},
@@ -29,17 +32,13 @@ const Key kKeys[] = {
 };
 // clang-format on
 
-std::uint64_t gpus_of_the_host() {
-  std::error_code none;
-  const auto all = std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none);
-  return none ? 0 : static_cast<std::uint64_t>(std::distance(begin(all), end(all)));
-}
-
 // Those that are named, or those that the kernel's driver has, or one.
 std::uint64_t gpus_of(const CudaSettings& settings) {
   if (settings.wanted == Wanted::kNo) return 0;
-  const std::uint64_t gpus = settings.devices.empty() ? gpus_of_the_host() : settings.devices.size();
-  return std::max<std::uint64_t>(1, gpus);
+  if (!settings.devices.empty()) return settings.devices.size();
+  std::error_code none;
+  const auto all = std::filesystem::directory_iterator(settings.kernel_gpus, none);
+  return std::max<std::uint64_t>(1, none ? 0 : static_cast<std::uint64_t>(std::distance(begin(all), end(all))));
 }
 
 std::vector<Complaint> complaints(const Settings& settings) {
@@ -60,7 +59,7 @@ Bytes cuda_tensors(const CudaSettings& settings) {
 }
 
 Bytes cuda_staging(const CudaSettings& settings) {
-  return (settings.staging + kCudaMemoryStagingBytes + kCudaPlans * settings.lanes) * gpus_of(settings);
+  return (settings.staging + kCudaMemoryStagingBytes + kCudaPlans * settings.lanes + kCudaProcess) * gpus_of(settings);
 }
 
 }  // namespace millrace

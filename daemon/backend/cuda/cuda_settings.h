@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/backend/cuda/gpu_list.h"
 #include "daemon/backend/device_host/wanted.h"
 #include "daemon/settings/keys.h"
 #include "proto/base/bytes.h"
@@ -22,7 +23,8 @@ struct CudaSettings {
   Bytes tensors = 2_GiB;             // of a GPU's, for tensors of sessions that are in its memory
   Bytes staging = 192_MiB;           // of the host's, for all lanes of a GPU; pinned, with kCudaPlans for each lane
   std::chrono::milliseconds hang{10'000};
-  std::string worker;  // the program that owns a GPU; empty: where it is installed
+  std::string worker;                     // the program that owns a GPU; empty: where it is installed
+  std::string kernel_gpus = kKernelGpus;  // no key: a test has a folder of its own
 };
 
 SettingsPart cuda_settings();

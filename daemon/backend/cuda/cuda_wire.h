@@ -33,7 +33,7 @@
 
 namespace millrace {
 
-inline constexpr std::uint32_t kCudaWireVersion = 2;
+inline constexpr std::uint32_t kCudaWireVersion = 3;
 inline constexpr std::uint32_t kMostCudaLanes = 4;
 inline constexpr std::uint32_t kMostCudaImages = 256;  // of a batch
 
@@ -62,7 +62,7 @@ struct CudaHello {
   std::uint64_t device_bytes = 0;                     // of the GPU's memory that a lane may take
 };
 
-// One for each GPU after kList, and a last one without; one after kServe.
+// One for each GPU after kList, and a last one without; the GPU's own after kServe.
 struct CudaReady {
   std::uint32_t version = kCudaWireVersion;
   std::uint32_t code = 0;  // 0: what follows holds; kCudaListEnds; else a Code, and `text` says why

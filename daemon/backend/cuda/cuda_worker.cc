@@ -11,25 +11,7 @@ using device_host::Clock;
 using device_host::Heard;
 using device_host::Staging;
 
-constexpr std::chrono::seconds kPatienceWithList{20};
-constexpr char kProgram[] = "millrace-cuda";
 static_assert(cuda_lane_staging(kMostCudaLanes - 1) < device_host::kAbove);
-
-Error other_version() {
-  return {Code::kUnsupported, "millrace-cuda is of another version than this daemon: restart the daemon"};
-}
-
-Gpu gpu_of(const CudaReady& ready) {
-  Gpu gpu{.ordinal = ready.ordinal,
-          .name = device_host::text_of(ready.name),
-          .memory = {ready.memory_bytes},
-          .major = ready.major,
-          .minor = ready.minor,
-          .multiprocessors = ready.multiprocessors,
-          .driver_version = ready.driver_version};
-  std::copy(std::begin(ready.uuid), std::end(ready.uuid), gpu.uuid.begin());
-  return gpu;
-}
 
 // Sends what has a number, and waits for the answer to that number.
 template <class Order>
@@ -42,44 +24,11 @@ Result<UniqueFd> ask_process(int socket, const Order& order, std::chrono::millis
     return Error{Code::kUnavailable, "the GPU does not answer within " + std::to_string(patience.count()) + " ms"};
   if (heard == Heard::kEnd || done.number != order.number)
     return Error{Code::kUnavailable, "the process that has the GPU ended"};
-  if (done.code != 0) return device_host::error_of(done.code, done.text, kProgram);
+  if (done.code != 0) return device_host::error_of(done.code, done.text, kCudaProgram);
   return descriptor;
 }
 
-// What it says until the list ends.
-Result<std::vector<Gpu>> hear_gpus(int control) {
-  std::vector<Gpu> gpus;
-  for (;;) {
-    CudaReady ready;
-    const Heard heard = device_host::receive(control, ready, Clock::now() + kPatienceWithList);
-    if (heard == Heard::kLate)
-      return Error{Code::kUnsupported, "the driver does not say within 20 seconds which GPUs there are"};
-    if (heard == Heard::kEnd)
-      return Error{Code::kUnsupported, "millrace-cuda ended before it had said which GPUs there are"};
-    if (ready.code == kCudaListEnds) return gpus;
-    if (ready.version != kCudaWireVersion) return other_version();
-    if (ready.code != 0) return device_host::error_of(ready.code, ready.text, kProgram);
-    gpus.push_back(gpu_of(ready));
-  }
-}
-
 }  // namespace
-
-std::string cuda_program(const std::string& path) {
-  return device_host::find_program(path, kProgram);
-}
-
-Result<std::vector<Gpu>> list_gpus(const std::string& program) {
-  MILLRACE_TRY(Channel channel, device_host::make_channel(kProgram));
-  const device_host::Handed control[] = {{channel.theirs.get(), kCudaControl}};
-  MILLRACE_TRY(const pid_t pid, device_host::start_process(program, control));
-  channel.theirs.reset();
-  const bool sent = device_host::send_to(channel.ours.get(), CudaHello{.work = CudaWork::kList});
-  Result<std::vector<Gpu>> gpus =
-      sent ? hear_gpus(channel.ours.get()) : Error{Code::kInternal, program + " ended as it began"};
-  device_host::reap(pid);
-  return gpus;
-}
 
 Result<void> CudaLaneChannel::ask(CudaBatch& batch, std::chrono::milliseconds patience) {
   batch.number = ++asked_;
@@ -97,17 +46,17 @@ Result<UniqueFd> CudaMemoryChannel::ask(CudaMemoryOrder order, std::chrono::mill
 Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program, const CudaUuid& gpu,
                                                       const CudaWorkerOrder& order) {
   const CudaStaging layout{order.encoded.count, order.tensors.count};
-  MILLRACE_TRY(Channel control, device_host::make_channel(kProgram));
+  MILLRACE_TRY(Channel control, device_host::make_channel(kCudaProgram));
   std::vector<device_host::Handed> handed{{control.theirs.get(), kCudaControl}};
   std::vector<UniqueFd> theirs;
-  MILLRACE_TRY(Channel memory, device_host::make_channel(kProgram));
-  MILLRACE_TRY(Staging moved, Staging::create(kProgram, kCudaMemoryStagingBytes));
+  MILLRACE_TRY(Channel memory, device_host::make_channel(kCudaProgram));
+  MILLRACE_TRY(Staging moved, Staging::create(kCudaProgram, kCudaMemoryStagingBytes));
   handed.push_back({memory.theirs.get(), kCudaMemorySocket});
   handed.push_back({theirs.emplace_back(moved.take_descriptor()).get(), kCudaMemoryStaging});
   std::vector<CudaLaneChannel> lanes;
   for (std::uint32_t i = 0; i < order.lanes; ++i) {
-    MILLRACE_TRY(Channel channel, device_host::make_channel(kProgram));
-    MILLRACE_TRY(Staging staging, Staging::create(kProgram, Bytes{layout.size()}));
+    MILLRACE_TRY(Channel channel, device_host::make_channel(kCudaProgram));
+    MILLRACE_TRY(Staging staging, Staging::create(kCudaProgram, Bytes{layout.size()}));
     handed.push_back({channel.theirs.get(), cuda_lane_socket(i)});
     handed.push_back({theirs.emplace_back(staging.take_descriptor()).get(), cuda_lane_staging(i)});
     lanes.emplace_back(std::move(channel.ours), std::move(staging), layout);
@@ -124,7 +73,7 @@ CudaWorker::CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<C
     : HostProcess(std::move(control), pid),
       memory_(std::move(memory)),
       lanes_(std::move(lanes)),
-      gpu_(gpu),
+      uuid_(gpu),
       order_(order) {}
 
 Result<void> CudaWorker::greet(std::chrono::milliseconds patience) {
@@ -133,7 +82,7 @@ Result<void> CudaWorker::greet(std::chrono::milliseconds patience) {
                   .encoded_bytes = order_.encoded.count,
                   .tensor_bytes = order_.tensors.count,
                   .device_bytes = order_.device.count};
-  std::copy(gpu_.begin(), gpu_.end(), std::begin(hello.uuid));
+  std::copy(uuid_.begin(), uuid_.end(), std::begin(hello.uuid));
   CudaReady ready;
   const Heard heard = device_host::send_to(control(), hello)
                           ? device_host::receive(control(), ready, Clock::now() + patience)
@@ -142,8 +91,7 @@ Result<void> CudaWorker::greet(std::chrono::milliseconds patience) {
     return Error{Code::kUnavailable,
                  "millrace-cuda does not come up within " + std::to_string(patience.count() / 1000) + " seconds"};
   if (heard == Heard::kEnd) return Error{Code::kUnavailable, "millrace-cuda ended as it began"};
-  if (ready.version != kCudaWireVersion) return other_version();
-  if (ready.code != 0) return device_host::error_of(ready.code, ready.text, kProgram);
+  MILLRACE_TRY(gpu_, gpu_of(ready));
   return {};
 }
 

@@ -1,7 +1,6 @@
 // The process that owns a GPU for the daemon, as the daemon has it (cuda_wire.h has what they say). An error of a GPU's
 // context is the end of the process that has the context, and of no other: so the daemon has none.
 //
-//   list_gpus(program) ──▶ which there are
 //   CudaWorker::start(program, gpu, order) ──▶ greet() ──▶ lane(i) asks, one thread each ──▶ end(), or it dies
 //
 // Thread-safe, but for a lane and the memory, which are each Thread-bound(a thread's).
@@ -18,34 +17,15 @@
 #include <vector>
 
 #include "daemon/backend/cuda/cuda_wire.h"
+#include "daemon/backend/cuda/gpu_list.h"
 #include "daemon/backend/device_host/channel.h"
 #include "daemon/backend/device_host/host_process.h"
 #include "daemon/backend/device_host/hosted_device.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
-#include "proto/cuda/uuid.h"
 
 namespace millrace {
-
-using CudaUuid = cuda::Uuid;
-
-struct Gpu {
-  int ordinal = 0;  // in the driver's order, which CUDA_VISIBLE_DEVICES changes
-  CudaUuid uuid{};
-  std::string name;
-  Bytes memory;
-  int major = 0, minor = 0;  // compute capability
-  int multiprocessors = 0;
-  int driver_version = 0;  // as CUDA counts: 13000 is 13.0
-};
-
-// Empty: millrace-cuda beside this program, or in ../libexec/millrace.
-std::string cuda_program(const std::string& path);
-
-// Those that the driver gives to a process of this user. kUnsupported: there is no driver, no GPU, or none that will do,
-// and why, or it does not say so in time.
-Result<std::vector<Gpu>> list_gpus(const std::string& program);
 
 struct CudaWorkerOrder {
   std::uint32_t lanes = 2;
@@ -108,6 +88,8 @@ class CudaWorker final : public device_host::HostProcess {
   // A driver that has to compile takes half a minute.
   Result<void> greet(std::chrono::milliseconds patience) override;
 
+  // As the process says; once it is greeted.
+  const Gpu& gpu() const { return gpu_; }
   CudaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
   CudaMemoryChannel& memory() { return memory_; }
 
@@ -117,7 +99,8 @@ class CudaWorker final : public device_host::HostProcess {
 
   CudaMemoryChannel memory_;
   std::vector<CudaLaneChannel> lanes_;
-  const CudaUuid gpu_;
+  const CudaUuid uuid_;
+  Gpu gpu_;
   const CudaWorkerOrder order_;
 };
 

@@ -55,6 +55,14 @@ Result<std::vector<CudaReady>> list_gpus(const Driver& driver) {
   return gpus;
 }
 
+Result<CudaReady> describe_gpu(const Driver& driver, const std::uint8_t (&uuid)[16]) {
+  MILLRACE_TRY(const std::vector<CudaReady> gpus, list_gpus(driver));
+  const auto found = std::ranges::find_if(
+      gpus, [&](const CudaReady& gpu) { return std::equal(std::begin(uuid), std::end(uuid), std::begin(gpu.uuid)); });
+  if (found == gpus.end()) return Error{Code::kUnavailable, "the GPU is not there any more"};
+  return *found;
+}
+
 Result<GpuContext> GpuContext::open(const Driver& driver, const std::uint8_t (&uuid)[16]) {
   MILLRACE_TRY(const CUdevice device, find(driver, uuid));
   GpuContext context(driver, device);

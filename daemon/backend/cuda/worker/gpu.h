@@ -18,6 +18,8 @@ namespace millrace::cuda {
 
 // Those that the driver gives to this process and that answer. kUnsupported: there is none.
 Result<std::vector<CudaReady>> list_gpus(const Driver& driver);
+// The one that has the UUID. kUnavailable: there is none now.
+Result<CudaReady> describe_gpu(const Driver& driver, const std::uint8_t (&uuid)[16]);
 
 // Never released: it ends with the process.
 class GpuContext {

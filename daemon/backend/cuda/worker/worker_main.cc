@@ -1,7 +1,7 @@
 // millrace-cuda: owns a GPU for the daemon, which starts it (cuda_worker.h). By hand it says which GPUs there are.
 //
-// A thread watches the daemon, the memory that sessions map has one, and each lane. Whatever breaks the CUDA context ends the process: the
-// daemon starts another one.
+// A thread watches the daemon, the memory that sessions map has one, and each lane. Whatever breaks the CUDA context ends
+// the process: the daemon starts another one.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -156,6 +156,7 @@ void end_with_the_daemon() {
 // Ends with the process: threads may be in calls of a driver that hangs.
 Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
   if (hello.lanes < 1 || hello.lanes > kMostCudaLanes) return Error{Code::kUnsupported, "1 to 4 lanes are possible"};
+  MILLRACE_TRY(const CudaReady ready, describe_gpu(driver, hello.uuid));
   MILLRACE_TRY(const GpuContext context, GpuContext::open(driver, hello.uuid));
   MILLRACE_TRY(const Kernels kernels, Kernels::load(driver, context.device(), kernel_image()));
   Start start(hello.lanes + 1);
@@ -167,7 +168,7 @@ Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
     pthread_setname_np(lane.native_handle(), ("mr-lane-" + std::to_string(i)).c_str());
   }
   const Result<void> begun = start.wait();
-  answer(kCudaControl, begun ? CudaReady{} : with_error<CudaReady>(begun.error()));
+  answer(kCudaControl, begun ? ready : with_error<CudaReady>(begun.error()));
   if (!begun) _exit(EXIT_FAILURE);
   for (std::thread& thread : threads) thread.join();
   _exit(EXIT_SUCCESS);

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "daemon/backend/cpu/cpu_backend.h"
@@ -313,6 +315,54 @@ TEST_CASE("a GPU that is lost when the daemon starts leaves the others alone, an
   lose("0");
   REQUIRE(eventually([&] { return second.told().size() == 2; }));
   for (const auto& backend : *backends) backend->shutdown();
+}
+
+TEST_CASE("where CUDA is not ready as the daemon starts, the kernel's GPUs stand in for its own", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  const TempFolder kernel;
+  const std::string uuid = start_gpu()->info().properties[0].second;
+  std::filesystem::create_directories(kernel / "0000:1b:00.0");
+  write_file(kernel / "0000:1b:00.0/information", "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 33\nGPU UUID: \t " +
+                                                      uuid + "\nBus Location: \t 0000:1b:00.0\n");
+  std::filesystem::create_directories(kernel / "0000:43:00.0");  // which has not begun
+  write_file(kernel / "0000:43:00.0/information", "GPU UUID: \t GPU-" + std::string(36, '?') + "\n");
+  CudaSettings settings = small_settings();
+  settings.kernel_gpus = kernel.path();
+  auto not_ready = std::make_optional<Driver>(Variables{{"SIM_CUDA_FAULTS", "init:*:1=802"}});
+  const auto refused = make(settings);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, Catch::Contains("nvidia-fabricmanager has to run"));
+  settings.wanted = Wanted::kAuto;
+
+  auto backends = make(settings);
+
+  REQUIRE(backends);
+  REQUIRE(backends->size() == 1);
+  Backend& gpu = *backends->front();
+  HealthOnTheBench health;
+  gpu.listen(health.listener());
+  CHECK(health.told().back().state == Health::State::kLost);
+  CHECK(gpu.info().device == "NVIDIA H100 80GB HBM3");
+  not_ready.reset();
+  REQUIRE(eventually([&] { return health.told().back().state == Health::State::kReady; }));
+  CHECK_THAT(gpu.info().detail, Catch::Contains("compute capability 9.0"));
+  const Images files = jpegs(4, 1);
+  CHECK(count_right(make(gpu, files, kB), on_the_processor(files, kB)) == files.size());
+  gpu.shutdown();
+}
+
+TEST_CASE("where CUDA is not ready and the kernel knows no GPU there is none", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  const TempFolder kernel;
+  CudaSettings settings = small_settings();
+  settings.kernel_gpus = kernel / "none";
+  settings.wanted = Wanted::kAuto;
+  const Driver driver(Variables{{"SIM_CUDA_FAULTS", "init:*:1=999"}});
+
+  const auto backends = make(settings);
+
+  REQUIRE(backends);
+  CHECK(backends->empty());
 }
 
 TEST_CASE("a GPU is not named twice", "[cuda]") {
