@@ -102,6 +102,18 @@ exposure() {
   done
 }
 
+drop_ins() {
+  step "systemd-analyze verify: the drop-ins for nodes with devices"
+  local one units=$work/units
+  for one in "$top"/systemd/examples/*.conf; do
+    rm -rf "$units"
+    mkdir -p "$units/millraced.service.d"
+    cp /usr/lib/systemd/system/millraced.service "$units"
+    cp "$one" "$units/millraced.service.d"
+    if SYSTEMD_UNIT_PATH=$units: systemd-analyze verify --man=no "$units/millraced.service" 2>&1 | grep -F millrace; then fail "systemd-analyze verify has something to say of $one"; fi
+  done
+}
+
 people_and_files() {
   step "users: alice is a member of the group, mallory is not"
   useradd -m alice
@@ -328,6 +340,7 @@ packages "$@"
 lintian_is_clean
 install
 exposure
+drop_ins
 people_and_files
 use
 decoders_shut_in
