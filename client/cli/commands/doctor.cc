@@ -139,6 +139,7 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
 
 int doctor(const DoctorOptions& options) {
   Findings findings = check_host();
+  for (Finding& finding : check_compute_modes()) findings.push_back(std::move(finding));
   check_daemon(options.connection, findings);
   if (options.json) {
     std::printf("%s\n", findings_json(findings).c_str());

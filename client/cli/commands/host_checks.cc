@@ -1,5 +1,6 @@
 #include "client/cli/commands/host_checks.h"
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -10,9 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 
 #include "millrace/result.h"
 
@@ -120,7 +124,59 @@ std::size_t entries_of(const std::string& folder) {
   return none ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
+// NVIDIA's management library, which the driver brings: what it takes to ask for compute modes.
+struct Nvml {
+  struct Device;  // the library's own
+  int (*nvmlInit_v2)() = nullptr;
+  int (*nvmlShutdown)() = nullptr;
+  int (*nvmlDeviceGetCount_v2)(unsigned*) = nullptr;
+  int (*nvmlDeviceGetHandleByIndex_v2)(unsigned, Device**) = nullptr;
+  int (*nvmlDeviceGetComputeMode)(Device*, int*) = nullptr;
+
+  bool load() {
+    void* const library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);  // never closed: this process ends soon
+    if (library == nullptr) return false;
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+      return function != nullptr;
+    };
+    return find(nvmlInit_v2, "nvmlInit_v2") && find(nvmlShutdown, "nvmlShutdown") &&
+           find(nvmlDeviceGetCount_v2, "nvmlDeviceGetCount_v2") &&
+           find(nvmlDeviceGetHandleByIndex_v2, "nvmlDeviceGetHandleByIndex_v2") &&
+           find(nvmlDeviceGetComputeMode, "nvmlDeviceGetComputeMode");
+  }
+};
+
+std::optional<Finding> compute_mode(const Nvml& nvml, unsigned index) {
+  constexpr int kSuccess = 0, kProhibited = 2, kExclusiveProcess = 3;  // of nvml.h
+  Nvml::Device* device = nullptr;
+  int mode = 0;
+  if (nvml.nvmlDeviceGetHandleByIndex_v2(index, &device) != kSuccess) return std::nullopt;
+  if (nvml.nvmlDeviceGetComputeMode(device, &mode) != kSuccess) return std::nullopt;
+  const std::string gpu = std::to_string(index), name = "compute mode",
+                    mend = "`nvidia-smi -i " + gpu + " -c DEFAULT`, as root, lets several in; daemon/doc/gpu.md";
+  if (mode == kProhibited)
+    return Finding{name, "GPU " + gpu + ": PROHIBITED, so no process can use CUDA there", Verdict::kNote, mend};
+  if (mode == kExclusiveProcess)
+    return Finding{name, "GPU " + gpu + ": EXCLUSIVE_PROCESS, so the daemon and a training job cannot share it",
+                   Verdict::kNote, mend + ". leave it as it is where MPS serves that GPU"};
+  return std::nullopt;
+}
+
 }  // namespace
+
+Findings check_compute_modes() {
+  Nvml nvml;
+  unsigned gpus = 0;
+  if (!nvml.load() || nvml.nvmlInit_v2() != 0) return {};
+  if (nvml.nvmlDeviceGetCount_v2(&gpus) != 0) gpus = 0;
+  Findings findings;
+  for (unsigned index = 0; index < gpus; ++index) {
+    if (std::optional<Finding> finding = compute_mode(nvml, index)) findings.push_back(*std::move(finding));
+  }
+  static_cast<void>(nvml.nvmlShutdown());
+  return findings;
+}
 
 Findings check_gpus(bool used, const HostPaths& paths) {
   const std::size_t gpus = entries_of(paths.nvidia + "/gpus");

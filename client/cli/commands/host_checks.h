@@ -22,6 +22,10 @@ Findings check_host(const HostPaths& paths = {});
 // none.
 Findings check_gpus(bool used, const HostPaths& paths = {});
 
+// NVIDIA's GPUs whose compute mode keeps the daemon or a training job out, as NVIDIA's management library says it. Nothing
+// where the library is not.
+Findings check_compute_modes();
+
 // Device::instruction_sets: those that the daemon can use on this processor, of which its arithmetic alone knows what
 // they take.
 Finding check_instruction_sets(const std::vector<std::string>& sets);

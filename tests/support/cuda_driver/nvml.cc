@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/support/cuda_driver/control.h"
@@ -98,6 +99,13 @@ MILLRACE_EXPORT int nvmlDeviceGetName(const Device* device, char* name, unsigned
 
 MILLRACE_EXPORT int nvmlDeviceGetUUID(const Device* device, char* uuid, unsigned size) {
   return ask(device, [&] { write_uuid(device->index, uuid, size); });
+}
+
+MILLRACE_EXPORT int nvmlDeviceGetComputeMode(const Device* device, int* mode) {
+  return ask(device, [&] {
+    const char* const said = std::getenv("SIM_CUDA_COMPUTE_MODE");
+    *mode = said == nullptr ? 0 : std::atoi(said);
+  });
 }
 
 MILLRACE_EXPORT int nvmlDeviceGetMemoryInfo(const Device* device, MemoryUse* memory) {

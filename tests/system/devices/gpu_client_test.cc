@@ -394,6 +394,19 @@ TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whet
                Catch::Contains("hand-over on cuda:0") && Catch::Contains("its memory on the GPU is mapped"));
 }
 
+TEST_CASE("doctor warns of GPUs whose compute mode keeps others out, and says how to change it", "[system][cuda]") {
+  const auto doctor = [](const char* mode) {
+    return run_program({bin_folder() + "/millrace", "doctor", "--socket", "/nowhere"},
+                       {{"NO_COLOR", "1"}, {"SIM_CUDA_DEVICES", "2"}, {"SIM_CUDA_COMPUTE_MODE", mode}});
+  };
+
+  REQUIRE_THAT(doctor("0").output, !Catch::Contains("compute mode"));
+  REQUIRE_THAT(doctor("2").output, Catch::Contains("GPU 0: PROHIBITED"));
+  REQUIRE_THAT(doctor("3").output, Catch::Contains("GPU 0: EXCLUSIVE_PROCESS") &&
+                                       Catch::Contains("GPU 1: EXCLUSIVE_PROCESS") &&
+                                       Catch::Contains("nvidia-smi -i 1 -c DEFAULT"));
+}
+
 TEST_CASE("when a GPU's owner goes, what has come stays readable and the session says what to do",
           "[system][cuda][gpu]") {
   if (skips_without_gpu_kernels()) return;
