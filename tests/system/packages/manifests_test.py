@@ -31,10 +31,28 @@ FIRST = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding"
 """Where a kind came later, the version that had it first."""
 
 
+FOLDER = TOP / "config" / "kubernetes"
+PATCH = FOLDER / "gpu.yaml"
+"""What `kubectl patch` adds to the DaemonSet."""
+
+
+def merged(onto: Any, patch: Any) -> Any:
+    """As Kubernetes merges what is here: lists of what has names by these."""
+    if isinstance(patch, dict):
+        return {**onto, **{key: merged(onto[key], value) if key in onto else value for key, value in patch.items()}}
+    if isinstance(patch, list):
+        named = {one["name"]: one for one in onto}
+        return list({**named, **{one["name"]: merged(named.get(one["name"], {}), one) for one in patch}}.values())
+    return patch
+
+
 def objects() -> Iterator[tuple[str, dict[str, Any]]]:
-    for path in sorted((TOP / "config" / "kubernetes").glob("*.yaml")):
+    for path in sorted(FOLDER.glob("*.yaml")):
         for one in yaml.safe_load_all(path.read_text()):
-            yield f"{path.name}: {one['kind']}", one
+            if path != PATCH:
+                yield f"{path.name}: {one['kind']}", one
+            if one.get("kind") == "DaemonSet":
+                yield f"{path.name} with {PATCH.name}: DaemonSet", merged(one, yaml.safe_load(PATCH.read_text()))
 
 
 def complaint(one: dict[str, Any], version: str) -> str:
