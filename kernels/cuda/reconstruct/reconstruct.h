@@ -2,7 +2,7 @@
 // MCU rows that its tile depends on:
 //
 //   tokens ─▶ coefficients ─▶ samples ─▶ pixels ─▶ filtered across ─▶ ring of rows ─▶ filtered down ─▶ tensor
-//             64 blocks       MCU row    8 rows
+//             96 blocks       MCU row    8 rows
 //
 // and where Pillow filters rows first (PassOrder), pixels go into the ring and are filtered across last. Everything but
 // tokens and the tensor stays in shared memory; tile_plan.h cuts tensors into tiles for which it is enough.
