@@ -1,13 +1,17 @@
 // Writes the file of checksums that tests/bench/cuda compares GPUs with: every image of a folder, every recipe, crops
 // drawn from a fixed seed, decoded by libjpeg-turbo and finished by the CPU's kernels.
 //
-//   millrace_cuda_checksums FOLDER FILE
+//   millrace_cuda_checksums FOLDER FILE [PACKED]
+//
+// PACKED: a folder, made anew, for the packed forms of the files, each under its file's name.
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "daemon/backend/cpu/making/pack_jpeg.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
@@ -55,11 +59,32 @@ void write_image(const ImageFile& file, std::mt19937& random, Workspace& workspa
   }
 }
 
-int run(const std::string& folder, const std::string& path) {
+// Nothing where there is no packed form of it.
+void write_packed(const ImageFile& file, const std::filesystem::path& folder) {
+  static kernels::jpeg::Decoder decoder;
+  static packed::Encoder encoder;
+  DecodingInLane libraries;
+  const auto size = stored_size(view_of(file));
+  if (!size) return;
+  const SourceInfo info{ImageFormat::kJpeg,
+                        {static_cast<std::uint32_t>(size->width), static_cast<std::uint32_t>(size->height)}};
+  const auto packed =
+      pack_jpeg(view_of(file), info, {}, 0, decoder, encoder, Clock::now() + std::chrono::minutes(1), libraries, 0);
+  if (!packed) return;
+  std::filesystem::create_directories((folder / file.path).parent_path());
+  std::ofstream(folder / file.path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(packed->data()), static_cast<std::streamsize>(packed->size()))
+      .flush();
+}
+
+int run(const std::string& folder, const std::string& path, const std::string& packed) {
   std::ofstream out(path);
   std::mt19937 random(1);
   Workspace workspace;
-  for (const ImageFile& file : cuda::bench::read_files(folder)) write_image(file, random, workspace, out);
+  for (const ImageFile& file : cuda::bench::read_files(folder)) {
+    write_image(file, random, workspace, out);
+    if (!packed.empty()) write_packed(file, packed);
+  }
   out.flush();
   if (out) return EXIT_SUCCESS;
   std::cerr << "cannot write " << path << '\n';
@@ -70,12 +95,12 @@ int run(const std::string& folder, const std::string& path) {
 }  // namespace millrace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: millrace_cuda_checksums FOLDER FILE\n";
+  if (argc != 3 && argc != 4) {
+    std::cerr << "usage: millrace_cuda_checksums FOLDER FILE [PACKED]\n";
     return 2;
   }
   try {
-    return millrace::run(argv[1], argv[2]);
+    return millrace::run(argv[1], argv[2], argc == 4 ? argv[3] : "");
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return EXIT_FAILURE;

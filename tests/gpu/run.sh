@@ -1,109 +1,117 @@
 #!/usr/bin/env bash
-# What needs a GPU, in one command: packed where Millrace is built, run where a GPU is.
-set -uo pipefail
+# Packs what a machine with a GPU and nothing of ours needs to say whether Millrace is right and fast there.
+set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$here/../.." && pwd)
+build=$top/build/release
+most_mib=48  # the kit and the checkout together
 
 usage() {
   cat <<TEXT
-usage: tests/gpu/run.sh pack [KIT]   where Millrace is built (config/setup.sh build --preset release all): the programs without their
-                                     symbols and the libraries that they need, into the folder KIT (default build/gpu-kit; 60 MB)
-       KIT/run.sh DATA               on a machine with a GPU and NVIDIA's driver; nothing else has to be installed there
+usage: tests/gpu/run.sh pack [KIT] [DATA]
+       tests/gpu/run.sh rehearse KIT OUT
 
-  DATA  a folder of photographs (JPEG), some dozens or more
+pack makes the folder KIT (default build/gpu-kit), which git ignores: programs and libraries (of a release build with everything:
+config/setup.sh build --preset release all), the Python package, the kernels' benchmark for sm_90 where nvcc is, 48 photographs and a dozen odd
+JPEG files of DATA (default \$MILLRACE_TEST_DATA, or ../shared/data beside the checkout), their packed forms, and checksums of the tensors
+that the CPU makes of them. KIT and the checkout are $most_mib MiB at most together.
 
-A run says what GPU there is and what \`millrace doctor\` thinks of it; tests pixels, the hand-over of a GPU's memory to other processes, users and
-namespaces (as root), and what happens when the GPU's process is killed; looks at the owner of the GPU with compute-sanitizer, if that is there;
-and prints figures: images/s into the host's memory and into the GPU's, uint8 and float16, and what an image costs the host. The kernels alone
-have a run of their own, tests/bench/cuda/run.sh. A step that fails does not keep the next from running. Exit status: 1 a step failed, 77 there
-is no GPU.
-With LD_LIBRARY_PATH=.../tests/support/cuda_driver/lib it runs on the simulated driver: for a look at the script, not at figures.
+On the machine with the GPU, where NVIDIA's driver 580 or newer is and Python 3 with NumPy, grpcio and protobuf:
+
+    KIT/day1.py correct OUT     and then: speed, beside     (KIT/day1.py --help)
+
+rehearse packs KIT and runs all three here, on the simulated driver of the release build, so that only a GPU can make them fail. Exit status 1: a step
+failed.
 TEXT
 }
 
 say() { printf 'run.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# ------------------------------------------------------------------------------------------------------------------ packing
-
 programs=(bin/millraced bin/millrace bin/millrace-cuda bin/millrace-decoder bin/millrace-opener bin/millrace_bench_host_cost
   tests/millrace_system_cuda tests/millrace_system_client tests/millrace_conformance tests/millrace_in_user_namespace)
+
+# Baseline files with everything that a header may have, and progressive ones, which the GPU gets packed.
+odd=(cymk.jpg medium_vertical_samp_2500x1786.jpg mjpeg_huffman.jpg non_interleaved_420_64x64.jpg non_interleaved_422_64x64.jpg
+  sampling_factors.jpg down_sampled_grayscale_prog.jpg four_components.jpg sos_news.jpeg weird_components.jpg 2029.jpg)
 
 # Every library but those that belong to the machine: the C library, which is older here or the same, and the driver's.
 libraries_of() {
   ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libcuda|ld-linux[^/]*)\.so'
 }
 
-pack() {
-  local kit=$1 top build program
-  top=$(cd "$here/../.." && pwd)
-  build=$top/build/release
-  mkdir -p "$kit"/{bin,tests,lib} || exit 1
+pack_programs() {  # KIT
+  local place program
+  place=$(mktemp -d)
+  mkdir -p "$place"/{bin,tests,lib}
   for program in "${programs[@]}"; do
     [ -x "$build/$program" ] || die "$build/$program is not there: config/setup.sh build --preset release all"
-    strip -o "$kit/$program" "$build/$program" || exit 1
+    strip -o "$place/$program" "$build/$program"
   done
-  libraries_of "${programs[@]/#/$build/}" | xargs -I LIBRARY cp -L LIBRARY "$kit/lib/"
-  cp "$here/run.sh" "$kit/run.sh"
-  say "$kit: $(du -sh "$kit" | cut -f1)"
+  libraries_of "${programs[@]/#/$build/}" | xargs -I LIBRARY cp -L LIBRARY "$place/lib/"
+  if "$top/tests/bench/cuda/run.sh" --compile-only; then
+    strip -o "$place/bin/bench" "$top/build/cuda-bench/bench"
+  else
+    say "no benchmark of the kernels in the kit: see above"
+  fi
+  tar -C "$place" -cf - . | xz -T0 -6 >"$1/programs.tar.xz"
+  rm -r "$place"
 }
 
-# ------------------------------------------------------------------------------------------------------------------ running
-
-failed=()
-
-step() {  # NAME COMMAND...
-  local name=$1
-  shift
-  printf '\n===== %s\n' "$name"
-  "$@" || failed+=("$name")
-}
-
-run_images() {  # OPTIONS...: three epochs; the last line of each is its figure
-  printf -- '--- %s\n' "$*"
-  "$here/bin/millrace" run --private --cuda yes --backend cuda --dataset "$data" --epochs 3 --shuffle --batch 256 --slots 4 "$@" 2>&1
-}
-
-figures() {
-  local failure=0 memory dtype
-  for memory in host cuda:0; do
-    for dtype in uint8 float16; do
-      run_images --memory "$memory" --dtype "$dtype" || failure=1
-    done
+pack_images() {  # KIT DATA
+  local file
+  mkdir -p "$1"/images/{photos,odd}
+  find "$2/photos" -iname '*.jp*g' | sort | sed -n 1,48p | xargs -I FILE cp FILE "$1/images/photos/"
+  for file in "${odd[@]}"; do
+    cp "$2/jpeg-variants/$file" "$1/images/odd/"
   done
-  return $failure
+  "$build/bin/millrace_cuda_checksums" "$1/images" "$1/checksums.txt" "$1/packed"
+  find "$1/packed" -type f -size +256k -delete  # they are larger than their files, and the others are enough
 }
 
-sanitized() {
-  if ! command -v compute-sanitizer >/dev/null; then
-    say "compute-sanitizer is not here: not run"
-    return 0
-  fi
-  compute-sanitizer --target-processes all --error-exitcode 9 "$here/bin/millrace" run --private --cuda yes --backend cuda --dataset "$data" \
-    --memory cuda:0 --limit 512 --cache off
+pack_package() {  # KIT
+  local wheel=("$top"/build/python-package/wheel/*.whl) changed
+  [ -e "${wheel[0]}" ] || die "the Python package's wheel is not there: config/setup.sh test makes it"
+  changed=$(find "$top"/client/python/src "$top"/proto/rpc -newer "${wheel[0]}" -name '*.p[yr]*' -not -path '*/_proto/*' -print -quit)
+  [ -z "$changed" ] || die "$changed is newer than the wheel: config/setup.sh test makes it anew"
+  cp "${wheel[0]}" "$1/"
 }
 
-run() {
-  data=$(cd "$1" && pwd) || exit 1
-  export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$here/lib XDG_STATE_HOME=/dev/null NO_COLOR=1 MILLRACE_TEST_DATA=$data
-  if ! "$here/bin/millrace-cuda"; then
-    say "there is no GPU for this process"
-    exit 77
+pack() {  # KIT DATA
+  local kit=$1 data=$2 mib
+  [ -d "$data/photos" ] || die "$data has no photos/: say where the pictures are"
+  rm -rf "$kit"
+  mkdir -p "$kit"
+  pack_programs "$kit"
+  pack_images "$kit" "$data"
+  pack_package "$kit"
+  cp "$here"/{day1.py,frameworks.py,beside.py} "$top/tests/bench/cuda/dali_peer.py" "$kit/"
+  git -C "$top" log -1 --format='%H %cI' >"$kit/commit"
+  find "$kit" -type f -printf '%P\0' | sort -z | (cd "$kit" && xargs -0 sha256sum) >"$build/SHA256SUMS"
+  mv "$build/SHA256SUMS" "$kit/"
+  mib=$((($(du -sb "$kit" | cut -f1) + $(cd "$top" && git ls-files -z | du -cb --files0-from=- | tail -n 1 | cut -f1) + 1048575) / 1048576))
+  say "$kit: $(($(du -sb "$kit" | cut -f1) / 1048576)) MiB; with the checkout $mib MiB"
+  [ $mib -le $most_mib ] || die "that is more than $most_mib MiB: take something out"
+}
+
+rehearse() {  # KIT OUT
+  local day status=0 data=${MILLRACE_TEST_DATA:-$top/../shared/data}
+  if [ ! -d "$data/photos" ]; then
+    say "skipped: $data has no photos/"
+    return 77
   fi
-  command -v nvidia-smi >/dev/null && nvidia-smi -L
-  step "doctor" "$here/bin/millrace" doctor --private --cuda yes
-  step "pixels, sharing, the owner's end" "$here/tests/millrace_system_cuda" "[gpu]" --durations yes
-  step "conformance" "$here/tests/millrace_conformance"
-  step "compute-sanitizer on the GPU's owner" sanitized
-  step "images/s" figures
-  step "what an image costs the host" "$here/bin/millrace_bench_host_cost" cuda "$data"
-  printf '\n===== %s\n' "$([ ${#failed[@]} = 0 ] && echo "all steps passed" || echo "failed: ${failed[*]}")"
-  [ ${#failed[@]} = 0 ]
+  pack "$1" "$data"
+  export LD_LIBRARY_PATH=$build/tests/support/cuda_driver/lib SIM_CUDA_STRICT=0 MILLRACE_SOAK_SECONDS=${MILLRACE_SOAK_SECONDS:-10}
+  for day in correct speed beside; do
+    "${PYTHON:-python3}" "$1/day1.py" $day "$2" || status=1
+  done
+  return "$status"
 }
 
 case ${1:-} in
   help | -h | --help) usage ;;
-  pack) pack "${2:-$(cd "$here/../.." && pwd)/build/gpu-kit}" ;;
-  "") usage >&2; exit 2 ;;
-  *) run "$1" ;;
+  pack) pack "${2:-$top/build/gpu-kit}" "${3:-${MILLRACE_TEST_DATA:-$top/../shared/data}}" ;;
+  rehearse) [ $# = 3 ] || { usage >&2; exit 2; }; rehearse "$2" "$3" ;;
+  *) usage >&2; exit 2 ;;
 esac

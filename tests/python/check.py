@@ -23,7 +23,7 @@ FOLDERS = [
     str(WHEEL),
     str(TOP / "config" / "docs"),
     str(TOP / "tests" / "system" / "packages" / "wheels_test.py"),
-    *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "tests/bench/cuda")),
+    *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/gpu", "tests/bench/python", "tests/bench/cuda")),
     str(PEERS),
     str(SKIPS),
 ]

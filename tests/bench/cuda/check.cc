@@ -17,6 +17,7 @@ constexpr std::size_t kAlignment = 16;
 struct Work {
   std::vector<const ChecksumLine*> lines;
   std::vector<const ImageFile*> files;
+  std::vector<ImageKind> kinds;
 };
 
 class Checker {
@@ -48,7 +49,8 @@ class Checker {
       requests_.push_back({.file_untrusted = work.files[i]->bytes,
                            .at = bytes_,
                            .crop = work.lines[i]->crop,
-                           .flip = work.lines[i]->flip});
+                           .flip = work.lines[i]->flip,
+                           .kind = work.kinds[i]});
       bytes_ += (work.files[i]->bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
     }
     encoded_.reserve(bytes_);
@@ -81,15 +83,21 @@ class Checker {
 
 }  // namespace
 
-CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const Kernels& kernels) {
-  std::map<std::string_view, const ImageFile*> by_path;
+CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files,
+                  const std::vector<ImageFile>& packed, const Kernels& kernels) {
+  std::map<std::string_view, const ImageFile*> by_path, packed_by_path;
   for (const ImageFile& file : files) by_path[file.path] = &file;
+  for (const ImageFile& file : packed) packed_by_path[file.path] = &file;
   std::map<const NamedRecipe*, Work> by_recipe;
   for (const ChecksumLine& line : lines) {
     const auto file = by_path.find(line.path);
     if (file == by_path.end()) continue;
-    by_recipe[line.recipe].lines.push_back(&line);
-    by_recipe[line.recipe].files.push_back(file->second);
+    Work& work = by_recipe[line.recipe];
+    const auto form = packed_by_path.find(line.path);
+    const bool is_packed = work.lines.size() % 2 == 1 && form != packed_by_path.end();
+    work.lines.push_back(&line);
+    work.files.push_back(is_packed ? form->second : file->second);
+    work.kinds.push_back(is_packed ? ImageKind::kPacked : ImageKind::kJpegFile);
   }
   CheckCounts sum;
   for (const auto& [recipe, work] : by_recipe) {

@@ -17,6 +17,9 @@ struct CheckCounts {
 };
 
 // Every line whose file is there. Prints each that is wrong, and how often each reason was given for those left.
-CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const Kernels& kernels);
+// `packed`: packed forms, by their files' paths; every second line takes the one that there is in its file's place, so
+// that batches are mixed.
+CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files,
+                  const std::vector<ImageFile>& packed, const Kernels& kernels);
 
 }  // namespace millrace::kernels::cuda::bench

@@ -1,10 +1,11 @@
 // The CUDA kernels on a GPU: correct first, then how fast. run.sh compiles and runs it on a machine with nothing but a
 // CUDA toolkit.
 //
-//   bench FOLDER [--checksums FILE] [--images N] [--batch N] [--threads N] [--tiles N] [--seconds S] [--only-check]
-//         [--every N]
+//   bench FOLDER [--checksums FILE] [--packed FOLDER] [--repeat N] [--images N] [--batch N] [--threads N] [--tiles N]
+//         [--seconds S] [--only-check] [--every N]
 //
-// FOLDER has the images; figures take its photos/ where there is one. Exit status 1: a tensor is wrong.
+// FOLDER has the images; figures take its photos/ where there is one. --packed: their packed forms, of which every second
+// tensor is then made; --repeat: the comparison, so often. Exit status 1: a tensor is wrong.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,8 +21,8 @@ namespace millrace::kernels::cuda::bench {
 namespace {
 
 struct Options {
-  std::string folder, checksums;
-  std::size_t images = 8192, every = 1;
+  std::string folder, checksums, packed;
+  std::size_t images = 8192, every = 1, repeat = 1;
   BenchSettings settings;
   bool only_check = false;
 };
@@ -42,6 +43,10 @@ bool read_options(int argc, char** argv, Options& options) {
     ++i;
     if (name == "--checksums")
       options.checksums = value;
+    else if (name == "--packed")
+      options.packed = value;
+    else if (name == "--repeat")
+      options.repeat = std::strtoul(value, nullptr, 10);
     else if (name == "--images")
       options.images = std::strtoul(value, nullptr, 10);
     else if (name == "--every")
@@ -57,8 +62,8 @@ bool read_options(int argc, char** argv, Options& options) {
     else
       return false;
   }
-  return !options.folder.empty() && options.every > 0 && options.settings.batch > 1 && options.settings.threads > 0 &&
-         options.images >= options.settings.batch;
+  return !options.folder.empty() && options.every > 0 && options.repeat > 0 && options.settings.batch > 1 &&
+         options.settings.threads > 0 && options.images >= options.settings.batch;
 }
 
 template <class T>
@@ -88,10 +93,16 @@ bool check_all(const Options& options, const Kernels& kernels) {
   }
   std::vector<ChecksumLine> chosen;
   for (std::size_t i = 0; i < lines->size(); i += options.every) chosen.push_back((*lines)[i]);
-  const CheckCounts counts = check(chosen, read_files(options.folder), kernels);
-  std::printf("checksums: %zu equal, %zu left to the CPU (%zu not in time), %zu wrong\n", counts.equal, counts.left,
-              counts.not_in_time, counts.wrong);
-  return counts.wrong == 0 && counts.equal > 0;
+  const auto files = read_files(options.folder);
+  const auto packed = options.packed.empty() ? std::vector<ImageFile>() : read_files(options.packed);
+  bool is_well = true;
+  for (std::size_t i = 0; i < options.repeat; ++i) {
+    const CheckCounts counts = check(chosen, files, packed, kernels);
+    std::printf("checksums: %zu equal, %zu left to the CPU (%zu not in time), %zu wrong\n", counts.equal, counts.left,
+                counts.not_in_time, counts.wrong);
+    is_well = is_well && counts.wrong == 0 && counts.equal > 0;
+  }
+  return is_well;
 }
 
 void print_figures(const Options& options, const Kernels& kernels) {

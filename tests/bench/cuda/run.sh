@@ -14,7 +14,7 @@ usage: tests/bench/cuda/run.sh [--compile-only] [--no-sanitizer] [DATA] [BENCH O
 
 Compares with DATA's checksums in build/cuda-checksums.txt, or those of --checksums FILE, which are made where Millrace is built:
     config/setup.sh build bin/millrace_cuda_checksums && build/release/bin/millrace_cuda_checksums DATA build/cuda-checksums.txt
-Bench options: --checksums FILE --images N --batch N --threads N --tiles N --seconds S --only-check --every N. nvJPEG's library is looked for in
+Bench options: --checksums FILE --packed FOLDER --repeat N --images N --batch N --threads N --tiles N --seconds S --only-check --every N. nvJPEG's library is looked for in
 build/venv-cuda (config/setup.sh deps --cuda, or pip install nvidia-nvjpeg there) and where the loader looks; DALI in python3's packages, or
 those of \$DALI_PYTHON. Exit status: 1 a wrong tensor or a complaint of the sanitizer; 77 compiled, but there is no GPU.
 TEXT
@@ -49,9 +49,10 @@ compile() {
   fi
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
-  local GLOBIGNORE=kernels/jpeg/index_hash.cc  # without_xxhash/ has it
-  sources=(kernels/{base,jpeg,packed,tensor,cpu,cpu/jpeg,cuda}/*.cc proto/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc
-    tests/bench/cuda/*.c[cu] tests/bench/cuda/without_xxhash/*.cc)
+  # without_xxhash/ has what index_hash.cc has.
+  mapfile -t sources < <(find kernels/{base,jpeg,packed,tensor,cpu,cuda} -name '*.cc' -not -name index_hash.cc -not -path 'kernels/cpu/png/*' | sort)
+  sources+=(proto/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc tests/bench/cuda/*.c[cu]
+    tests/bench/cuda/without_xxhash/*.cc)
   say "compiling the kernels and ${#sources[@]} files with $nvcc"
   "$nvcc" "${flags[@]}" -fatbin -o "$build/kernels.fatbin" kernels/cuda/kernels.cu || die "the kernels do not compile"
   "${NVCC_CCBIN:-g++}" -c "-DMILLRACE_KERNEL_IMAGE=\"$build/kernels.fatbin\"" -o "$build/kernel_image.o" daemon/backend/cuda/worker/kernel_image.S ||

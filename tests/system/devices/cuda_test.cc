@@ -202,7 +202,8 @@ TEST_CASE("whatever becomes of the daemon, the owners of its GPUs end with it", 
   const int signal = GENERATE(SIGKILL, SIGTERM);
   const Mill mill(Environment{{"SIM_CUDA_DEVICES", "2"}});
   const std::vector<pid_t> workers = mill.workers();
-  REQUIRE(workers.size() == 2);
+  REQUIRE(workers.size() + 1 == need(mill.daemon.connect().devices()).size());  // one a GPU; the processor is the other
+  REQUIRE_FALSE(workers.empty());
 
   mill.daemon.kill(signal);
 

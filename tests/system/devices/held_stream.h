@@ -1,4 +1,4 @@
-// A stream of a consumer's on a simulated GPU, which a test can hold: what is queued on it waits until it is opened.
+// A stream of a consumer's on a GPU, which a test can hold: what is queued on it waits until it is opened.
 #pragma once
 
 #include <atomic>
@@ -23,19 +23,19 @@ class HeldStream {
     check(driver_.cuDevicePrimaryCtxRetain(&context, 0));
     check(driver_.cuCtxSetCurrent(context));
     check(driver_.cuStreamCreateWithPriority(&stream_, cuda::CU_STREAM_NON_BLOCKING, 0));
-    check(driver_.cuMemHostRegister_v2(&word_, sizeof word_, 0));
+    check(driver_.cuMemHostRegister_v2(&page_, sizeof page_, 0));
   }
   ~HeldStream() {
     open();
     static_cast<void>(driver_.cuStreamSynchronize(stream_));
-    static_cast<void>(driver_.cuMemHostUnregister(&word_));
+    static_cast<void>(driver_.cuMemHostUnregister(&page_));
   }
 
   void hold() {
-    check(driver_.cuStreamWaitValue64_v2(stream_, reinterpret_cast<cuda::CUdeviceptr>(&word_), 1,
+    check(driver_.cuStreamWaitValue64_v2(stream_, reinterpret_cast<cuda::CUdeviceptr>(&page_), 1,
                                          cuda::CU_STREAM_WAIT_VALUE_GEQ));
   }
-  void open() { word_ = 1; }
+  void open() { page_.word = 1; }
   void fill(const DeviceBytes& bytes, unsigned char value) {
     check(driver_.cuMemsetD8Async(bytes.address, value, bytes.size.count, stream_));
   }
@@ -58,7 +58,9 @@ class HeldStream {
 
   const cuda::Driver& driver_;
   cuda::CUstream stream_ = nullptr;
-  std::atomic<std::uint64_t> word_ = 0;
+  struct alignas(4096) Page {  // memory is registered by whole pages, and each once
+    std::atomic<std::uint64_t> word = 0;
+  } page_;
 };
 
 }  // namespace millrace
