@@ -136,8 +136,8 @@ Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32
     MILLRACE_TRY(std::shared_ptr<CudaWorker> worker, CudaWorker::start(program, uuid, order));
     return std::shared_ptr<device_host::HostProcess>(std::move(worker));
   };
-  auto device =
-      std::make_unique<CudaDevice>(device_host::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start});
+  auto device = std::make_unique<CudaDevice>(
+      device_host::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start, .rest_after = settings.rest});
   MILLRACE_TRY_VOID(device->start());
   return std::unique_ptr<Backend>(new CudaBackend(gpu, number, std::move(device), staging, settings, services));
 }

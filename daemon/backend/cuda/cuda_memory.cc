@@ -116,6 +116,7 @@ Result<void> CudaMemory::prepare(CudaMemoryChannel& channel, Room& room, Bytes b
   MILLRACE_TRY(room.descriptor_, take(channel, number, bytes));
   room.number_ = number;
   room.maker_ = worker_;
+  room.awake_ = device_.keep_awake();
   return {};
 }
 
@@ -193,7 +194,7 @@ void CudaMemory::run() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    worker_ = device_.current();
+    worker_ = device_.wanted();
     if (!worker_) {
       work(Error{Code::kUnavailable, "the GPU is lost, and not back yet: try again in some seconds"});
       continue;

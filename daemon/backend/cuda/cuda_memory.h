@@ -82,8 +82,9 @@ class CudaMemory final : public TensorMemory, public std::enable_shared_from_thi
     const std::shared_ptr<const void> share_;
     std::uint64_t number_ = 0;  // 0: nothing was taken
     UniqueFd descriptor_;
-    std::weak_ptr<CudaWorker> maker_;  // the process that has it
-    std::atomic<bool> lost_ = false;   // publishes nothing but itself
+    std::weak_ptr<CudaWorker> maker_;    // the process that has it
+    std::shared_ptr<const void> awake_;  // it is not ended for want of work
+    std::atomic<bool> lost_ = false;     // publishes nothing but itself
   };
 
   // `device` is used until stop().

@@ -23,8 +23,9 @@ struct CudaSettings {
   Bytes tensors = 2_GiB;             // of a GPU's, for tensors of sessions that are in its memory
   Bytes staging = 192_MiB;           // of the host's, for all lanes of a GPU; pinned, with kCudaPlans for each lane
   std::chrono::milliseconds hang{10'000};
-  std::string worker;                     // the program that owns a GPU; empty: where it is installed
-  std::string kernel_gpus = kKernelGpus;  // no key: a test has a folder of its own
+  std::chrono::milliseconds rest{600'000};  // 0: never
+  std::string worker;                       // the program that owns a GPU; empty: where it is installed
+  std::string kernel_gpus = kKernelGpus;    // no key: a test has a folder of its own
 };
 
 SettingsPart cuda_settings();

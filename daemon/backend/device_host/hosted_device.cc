@@ -17,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirstPause{1000}, kLongestPause{60'000}, kHealthy{60'000};
+constexpr std::chrono::milliseconds kLookForRest{10'000};
 constexpr std::chrono::milliseconds kLook{20};  // how often a killed process is looked after
 constexpr std::chrono::seconds kPatienceAtFirst{20}, kPatience{120};
 
@@ -59,12 +60,21 @@ Result<void> HostedDevice::wait_for_first() {
 
 // False, for a caller that has nothing else to say.
 bool HostedDevice::first_came_to(const Result<void>& how) {
-  bool is_first = false, is_over = false;
+  bool is_first = false, is_over = false, rested = false;
   {
     MutexLock lock(mutex_);
     is_first = !first_;
     is_over = closed_;
+    rested = rests_;
     if (is_first) first_ = how;
+  }
+  if (rested && !how) {
+    MutexLock telling(telling_);
+    health_.lost(how.error().message);
+  }
+  {
+    MutexLock lock(mutex_);
+    rests_ = false;
   }
   changed_.notify_all();
   if (!is_first && !how && !is_over) log_warning("a " + is_.what + " cannot be had again yet: " + how.error().message);
@@ -90,6 +100,17 @@ void HostedDevice::wake_keeper() {
 
 std::shared_ptr<HostProcess> HostedDevice::current() const {
   MutexLock lock(mutex_);
+  return current_;
+}
+
+std::shared_ptr<HostProcess> HostedDevice::wanted() {
+  MutexLock lock(mutex_);
+  while (rests_ && !closed_) {
+    is_wanted_ = true;
+    changed_.notify_all();
+    changed_.wait(mutex_);
+  }
+  used_ = Clock::now();
   return current_;
 }
 
@@ -142,9 +163,49 @@ void HostedDevice::run_keeper() {
       watch();
       if (Clock::now() - begun >= kHealthy) pause = kFirstPause;
     }
-    if (!wait_for_its_end() || !wait(pause)) return;
+    if (!wait_for_its_end()) return;
+    if (resting()) {
+      if (!wait_until_wanted()) return;
+      continue;
+    }
+    if (!wait(pause)) return;
     pause = std::min(2 * pause, kLongestPause);
   }
+}
+
+bool HostedDevice::resting() const {
+  MutexLock lock(mutex_);
+  return rests_;
+}
+
+// False: the end has come.
+bool HostedDevice::wait_until_wanted() {
+  MutexLock lock(mutex_);
+  while (!closed_ && !is_wanted_) changed_.wait(mutex_);
+  return !closed_;
+}
+
+// Of poll(): until somebody has to look whether it may rest.
+int HostedDevice::until_rest() const {
+  if (is_.rest_after.count() == 0) return -1;
+  MutexLock lock(mutex_);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(used_ + is_.rest_after - Clock::now());
+  const auto next = left.count() > 0 ? left : is_.rest_after;  // it is in use
+  return static_cast<int>(std::min(next, kLookForRest).count());
+}
+
+// Whether it does so now. Nobody has its process: who gets it from here on has to ask under the mutex.
+bool HostedDevice::rest() {
+  constexpr long kOurs = 3;  // current_, latest_, and watch() has it
+  MutexLock telling(telling_);
+  MutexLock lock(mutex_);
+  if (is_.rest_after.count() == 0 || closed_ || !current_) return false;
+  if (Clock::now() - used_ < is_.rest_after || current_.use_count() > kOurs || awake_.use_count() > 1) return false;
+  current_->end();
+  current_ = nullptr;
+  rests_ = true;
+  is_wanted_ = false;
+  return true;
 }
 
 bool HostedDevice::bring_up() {
@@ -167,6 +228,7 @@ bool HostedDevice::bring_up() {
       MutexLock lock(mutex_);
       if (closed_) return false;
       current_ = process;
+      used_ = Clock::now();
     }
     health_.ready();
   }
@@ -178,7 +240,9 @@ bool HostedDevice::bring_up() {
 void HostedDevice::watch() {
   while (const std::shared_ptr<HostProcess> process = current()) {
     pollfd both[] = {{.fd = woken_.get(), .events = POLLIN}, {.fd = process->end_of_it(), .events = POLLIN}};
-    if (poll(both, 2, -1) < 0) continue;
+    const int ready = poll(both, 2, until_rest());
+    if (ready == 0 && rest()) return log_info("a " + is_.what + " rests: nothing has wanted it for a while");
+    if (ready <= 0) continue;
     std::uint64_t times = 0;
     if (both[0].revents != 0 && read(woken_.get(), &times, sizeof times) < 0) continue;
     if (closed()) return;

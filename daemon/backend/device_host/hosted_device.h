@@ -6,6 +6,10 @@
 //               health: lost ──▶ killed, waited for ──▶ a pause ──▶ started anew
 //                                                       └─ 1 s, 2 s, 4 s ... 60 s; 1 s again after a minute of health
 //
+// One that nobody has used for a while may rest: its process ends, it stays ready, and wanted() starts another one.
+//
+//   ready ──rest_after without wanted() or keep_awake()──▶ resting ──wanted()──▶ a process, or lost
+//
 // Thread-safe.
 #pragma once
 
@@ -29,6 +33,7 @@ struct DeviceDescription {
   std::string what;                                             // "GPU", for people
   std::string thread;                                           // of the one that keeps it, up to 15 characters
   std::function<Result<std::shared_ptr<HostProcess>>()> start;  // kExhausted, kInternal: there is none
+  std::chrono::milliseconds rest_after{0};                      // 0: it never rests
 };
 
 class HostedDevice {
@@ -46,8 +51,12 @@ class HostedDevice {
 
   HealthNews& health() { return health_; }
 
-  // nullptr: it is lost.
+  // nullptr: it is lost, or rests.
   std::shared_ptr<HostProcess> current() const MILLRACE_EXCLUDES(mutex_);
+  // The same for a caller that has work for it: one that rests is waited for. nullptr: it is lost, or stop() was called.
+  std::shared_ptr<HostProcess> wanted() MILLRACE_EXCLUDES(mutex_);
+  // It does not rest while somebody has this.
+  std::shared_ptr<const void> keep_awake() const { return awake_; }
 
   // `process` is of no more use. When this returns, the listener has been told. Nothing if it is not the current one, or
   // after stop().
@@ -61,14 +70,19 @@ class HostedDevice {
   void run_keeper();
   bool bring_up() MILLRACE_EXCLUDES(mutex_) MILLRACE_EXCLUDES(telling_);
   void watch() MILLRACE_EXCLUDES(mutex_);
+  int until_rest() const MILLRACE_EXCLUDES(mutex_);
+  bool rest() MILLRACE_EXCLUDES(mutex_) MILLRACE_EXCLUDES(telling_);
+  bool resting() const MILLRACE_EXCLUDES(mutex_);
+  bool wait_until_wanted() MILLRACE_EXCLUDES(mutex_);
   bool wait_for_its_end() MILLRACE_EXCLUDES(mutex_);
   bool wait(std::chrono::milliseconds time) MILLRACE_EXCLUDES(mutex_);
   void wake_keeper();
-  bool first_came_to(const Result<void>& how) MILLRACE_EXCLUDES(mutex_);
+  bool first_came_to(const Result<void>& how) MILLRACE_EXCLUDES(mutex_) MILLRACE_EXCLUDES(telling_);
   Result<void> wait_for_first() MILLRACE_EXCLUDES(mutex_);
   bool closed() const MILLRACE_EXCLUDES(mutex_);
 
   const DeviceDescription is_;
+  const std::shared_ptr<const void> awake_ = std::make_shared<int>(0);
   UniqueFd woken_;  // an eventfd: the keeper looks up from what it polls
   HealthNews health_;
   Mutex telling_;  // news in order, and told before anybody goes on
@@ -78,6 +92,9 @@ class HostedDevice {
   std::shared_ptr<HostProcess> latest_ MILLRACE_GUARDED_BY(mutex_);  // current, beginning or dying
   std::optional<Result<void>> first_ MILLRACE_GUARDED_BY(mutex_);    // what the first start came to
   bool closed_ MILLRACE_GUARDED_BY(mutex_) = false;
+  bool rests_ MILLRACE_GUARDED_BY(mutex_) = false;  // until it has come up again, or has not
+  bool is_wanted_ MILLRACE_GUARDED_BY(mutex_) = false;
+  std::chrono::steady_clock::time_point used_ MILLRACE_GUARDED_BY(mutex_){};
   std::thread keeper_;
 };
 
@@ -87,6 +104,7 @@ class Owned : public HostedDevice {
  public:
   using HostedDevice::HostedDevice;
   std::shared_ptr<Process> current() const { return std::static_pointer_cast<Process>(HostedDevice::current()); }
+  std::shared_ptr<Process> wanted() { return std::static_pointer_cast<Process>(HostedDevice::wanted()); }
 };
 
 }  // namespace millrace::device_host

@@ -268,6 +268,21 @@ TEST_CASE("a process has the memory of a session that it closed again, as zeroes
   REQUIRE(mill.daemon.run_client("gpu_read", {"cuda:0", mill.paths[0]}).starts_with("1 images"));
 }
 
+TEST_CASE("a GPU does not rest while a session has tensors there", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  const GpuClientMill mill("rest_milliseconds = 200\n");
+  const auto owners = [&] { return child_processes(mill.daemon.pid(), "millrace-cuda"); };
+  REQUIRE(eventually([&] { return owners().empty(); }));
+
+  Session session = mill.open("cuda:0");
+  const std::vector<pid_t> first = owners();
+  REQUIRE(first.size() == 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));  // too short a time shows nothing, and fails nothing
+
+  REQUIRE(need(mill.made(session, 1).tensor.copy()) == mill.expected(1));
+  REQUIRE(owners() == first);
+}
+
 TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu]") {
   if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill("tensors = \"8 MiB\"\n");

@@ -365,6 +365,46 @@ TEST_CASE("where CUDA is not ready and the kernel knows no GPU there is none", "
   CHECK(backends->empty());
 }
 
+TEST_CASE("a GPU that nobody wants rests without a process, stays ready, and makes the next image", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  CudaSettings settings = small_settings();
+  settings.rest = std::chrono::milliseconds(200);
+  const std::unique_ptr<Backend> gpu = start_gpu(settings);
+  HealthOnTheBench health;
+  gpu->listen(health.listener());
+  const Images files = jpegs(4, 1);
+  const Came expected = on_the_processor(files, kB);
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(eventually([&] { return child_processes(::getpid(), "millrace-cuda").empty(); }));
+
+    REQUIRE(count_right(make(*gpu, files, kB), expected) == files.size());
+  }
+
+  CHECK(health.told().empty());
+  gpu->shutdown();
+}
+
+TEST_CASE("a GPU that rests and cannot be had again is lost, and taken up when it can", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  CudaSettings settings = small_settings();
+  settings.rest = std::chrono::milliseconds(200);
+  const std::unique_ptr<Backend> gpu = start_gpu(settings);
+  HealthOnTheBench health;
+  gpu->listen(health.listener());
+  const Images files = jpegs(4, 1);
+  REQUIRE(eventually([&] { return child_processes(::getpid(), "millrace-cuda").empty(); }));
+  auto not_there = std::make_optional<Driver>(Variables{{"SIM_CUDA_FAULTS", "init:*:1=999"}});
+
+  REQUIRE(make(*gpu, files, kB).codes == std::vector(files.size(), Code::kUnavailable));
+
+  REQUIRE(health.told().size() == 1);
+  REQUIRE(health.told()[0].state == Health::State::kLost);
+  not_there.reset();
+  REQUIRE(eventually([&] { return health.told().size() == 2; }));
+  REQUIRE(count_right(make(*gpu, files, kB), on_the_processor(files, kB)) == files.size());
+  gpu->shutdown();
+}
+
 TEST_CASE("a GPU is not named twice", "[cuda]") {
   if (skips_without_gpu_kernels()) return;
   CudaSettings settings = small_settings();
