@@ -1,4 +1,4 @@
-"""doc/transforms.md against the libraries that are installed: each transform once, and the translation does what the table says."""
+"""doc/transforms.md and doc/albumentations_and_dali.md against the libraries that are installed: each transform once, and the translation does what the table says."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ v2 = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not
 import millrace.torch  # noqa: E402
 
 pytestmark = pytest.mark.torch
-TABLE = Path(__file__).parents[3] / "client" / "python" / "doc" / "transforms.md"
+PAGES = Path(__file__).parents[3] / "client" / "python" / "doc"
+TABLES = [(PAGES / name).read_text() for name in ("transforms.md", "albumentations_and_dali.md")]
 DONE = ("exact", "bound")
 RESIZE = v2.Resize((32, 32))
 
 
 def rows(section: str) -> dict[str, str]:
     """Verdicts by name; no name is there twice."""
-    (text,) = [part for part in TABLE.read_text().split("\n## ") if part.startswith(section)]
+    (text,) = [part for table in TABLES for part in table.split("\n## ") if part.startswith(section)]
     found = re.findall(r"^\| `([\w.]+)` \| (\w+) \| \S", text, re.M)
     assert len(found) == len(dict(found)) == text.count("\n| `")
     return dict(found)
