@@ -1,6 +1,6 @@
 // A thread block of a GPU, as block.h describes it. One object a thread; for nvcc only.
 //
-//   __global__ void __launch_bounds__(512, 2) tokenise_kernel(TokeniseArgs args) {
+//   __global__ void __launch_bounds__(kTokeniseThreads, kTokeniseBlocks) tokenise_kernel(TokeniseArgs args) {
 //     __shared__ DeviceBlock::Scratch scratch;
 //     DeviceBlock block(scratch);
 //     tokenise(block, args);

@@ -173,7 +173,7 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
 void CudaLane::make(Work& work, Indices tasks) {
   if (tasks.empty()) return;
   if (work.stopped()) return work.finish_all(tasks, cancelled_error());
-  const std::shared_ptr<CudaWorker> worker = device_.wanted();
+  const std::shared_ptr<CudaWorker> worker = device_.wanted(patience_);
   if (!worker) return work.finish_all(tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
   const Clock::time_point begun = Clock::now();
   const Result<void> asked = ask(work, tasks, *worker);

@@ -194,7 +194,7 @@ void CudaMemory::run() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    worker_ = device_.wanted();
+    worker_ = device_.wanted(options_.patience);
     if (!worker_) {
       work(Error{Code::kUnavailable, "the GPU is lost, and not back yet: try again in some seconds"});
       continue;

@@ -103,15 +103,23 @@ std::shared_ptr<HostProcess> HostedDevice::current() const {
   return current_;
 }
 
-std::shared_ptr<HostProcess> HostedDevice::wanted() {
-  MutexLock lock(mutex_);
-  while (rests_ && !closed_) {
-    is_wanted_ = true;
-    changed_.notify_all();
-    changed_.wait(mutex_);
+std::shared_ptr<HostProcess> HostedDevice::wanted(std::chrono::milliseconds patience) {
+  const Clock::time_point until = Clock::now() + patience;
+  {
+    MutexLock lock(mutex_);
+    while (rests_ && !closed_) {
+      is_wanted_ = true;
+      changed_.notify_all();
+      if (!changed_.wait_until(mutex_, until)) break;
+    }
+    used_ = Clock::now();
+    if (!rests_ || closed_) return current_;
+    rests_ = false;  // others do not wait for it as well
   }
-  used_ = Clock::now();
-  return current_;
+  MutexLock telling(telling_);
+  std::shared_ptr<HostProcess> process = current();
+  if (!process) health_.lost("it has not come up within " + std::to_string(patience.count()) + " ms");
+  return process;
 }
 
 bool HostedDevice::closed() const {

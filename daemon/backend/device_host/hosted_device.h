@@ -53,8 +53,10 @@ class HostedDevice {
 
   // nullptr: it is lost, or rests.
   std::shared_ptr<HostProcess> current() const MILLRACE_EXCLUDES(mutex_);
-  // The same for a caller that has work for it: one that rests is waited for. nullptr: it is lost, or stop() was called.
-  std::shared_ptr<HostProcess> wanted() MILLRACE_EXCLUDES(mutex_);
+  // The same for a caller that has work for it: one that rests is waited for; where none comes up in `patience` the device
+  // is lost until it does. nullptr: it is lost, or stop() was called.
+  std::shared_ptr<HostProcess> wanted(std::chrono::milliseconds patience) MILLRACE_EXCLUDES(mutex_)
+      MILLRACE_EXCLUDES(telling_);
   // It does not rest while somebody has this.
   std::shared_ptr<const void> keep_awake() const { return awake_; }
 
@@ -104,7 +106,9 @@ class Owned : public HostedDevice {
  public:
   using HostedDevice::HostedDevice;
   std::shared_ptr<Process> current() const { return std::static_pointer_cast<Process>(HostedDevice::current()); }
-  std::shared_ptr<Process> wanted() { return std::static_pointer_cast<Process>(HostedDevice::wanted()); }
+  std::shared_ptr<Process> wanted(std::chrono::milliseconds patience) {
+    return std::static_pointer_cast<Process>(HostedDevice::wanted(patience));
+  }
 };
 
 }  // namespace millrace::device_host

@@ -141,6 +141,16 @@ std::vector<std::byte> without_its_markers(std::uint32_t seed) {
   return file;
 }
 
+// In the place of millrace-cuda: it does what that does for the list and for the first owner; what comes next hangs.
+std::string hangs_at_the_third(const TempFolder& folder) {
+  const std::string program = folder / "millrace-cuda", began = folder / "began";
+  write_file(program, "#!/bin/sh\nread -r times < " + began + "\necho $((times + 1)) > " + began +
+                          "\n[ $times -lt 2 ] && exec " + bin_folder() + "/millrace-cuda\nexec sleep 1000\n");
+  write_file(began, std::string("0\n"));
+  REQUIRE(::chmod(program.c_str(), 0755) == 0);
+  return program;
+}
+
 constexpr Size kA{40, 40}, kB{48, 48}, kC{56, 56};
 
 }  // namespace
@@ -244,12 +254,7 @@ TEST_CASE("an owner cannot take the staging away from under the daemon", "[cuda]
 TEST_CASE("nobody waits for a GPU that hangs while its owner begins, or in a batch, once the daemon ends", "[cuda]") {
   if (skips_without_gpu_kernels()) return;
   const TempFolder folder;
-  const std::string program = folder / "millrace-cuda", began = folder / "began";
-  // The list, and the first owner; the process that comes next hangs.
-  write_file(program, "#!/bin/sh\nread -r times < " + began + "\necho $((times + 1)) > " + began +
-                          "\n[ $times -lt 2 ] && exec " + bin_folder() + "/millrace-cuda\nexec sleep 1000\n");
-  write_file(began, std::string("0\n"));
-  REQUIRE(::chmod(program.c_str(), 0755) == 0);
+  const std::string began = folder / "began", program = hangs_at_the_third(folder);
   CudaSettings settings = small_settings();
   settings.worker = program;
   settings.hang = std::chrono::minutes(5);
@@ -402,6 +407,25 @@ TEST_CASE("a GPU that rests and cannot be had again is lost, and taken up when i
   not_there.reset();
   REQUIRE(eventually([&] { return health.told().size() == 2; }));
   REQUIRE(count_right(make(*gpu, files, kB), on_the_processor(files, kB)) == files.size());
+  gpu->shutdown();
+}
+
+TEST_CASE("a GPU that rests and does not come up in time is lost", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  const TempFolder folder;
+  CudaSettings settings = small_settings();
+  settings.worker = hangs_at_the_third(folder);
+  settings.rest = std::chrono::milliseconds(200);
+  settings.hang = std::chrono::milliseconds(500);
+  const std::unique_ptr<Backend> gpu = start_gpu(settings);
+  HealthOnTheBench health;
+  gpu->listen(health.listener());
+  REQUIRE(eventually([&] { return child_processes(::getpid(), "millrace-cuda").empty(); }));
+
+  for (int round = 0; round < 2; ++round) REQUIRE(make(*gpu, jpegs(1, 1), kB).codes == std::vector{Code::kUnavailable});
+
+  REQUIRE(health.told().size() == 1);
+  REQUIRE_THAT(health.told()[0].why, Catch::Contains("has not come up within 500 ms"));
   gpu->shutdown();
 }
 
