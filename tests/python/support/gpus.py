@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 UUID = bytes([0x51] * 15 + [0])
 """Of the first simulated GPU."""
-GRANULE = 2 << 20
+GRANULE, PAGE = 2 << 20, 4096
 
 
 def driver_folder() -> Path:
@@ -78,8 +78,9 @@ class Cuda:
         return handle.value
 
     def registered(self, size: int) -> NDArray[np.uint8]:
-        """Page-locked memory of the host, zeros."""
-        memory = np.zeros(size, np.uint8)
+        """Page-locked memory of the host, zeros, in pages that nothing else lies in: they are registered whole."""
+        room = np.zeros(size + 2 * PAGE, np.uint8)
+        memory = room[-room.ctypes.data % PAGE :][:size]
         self.call("cuMemHostRegister_v2", c_void_p(memory.ctypes.data), c_size_t(size), 0)
         return memory
 

@@ -1,5 +1,7 @@
 // Entry points: device memory, registered memory, copies.
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -40,6 +42,24 @@ void use_pinned(const void* at, std::size_t size, bool write) {
   throw sim::IllegalAddress{};
 }
 
+// Whether all pages of [at, at + size) may be read, or written, by this process: those of others cannot be locked.
+// Where the kernel does not say, they are.
+bool has_access(const void* at, std::size_t size, bool write) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
+  if (maps == nullptr) return true;
+  auto from = reinterpret_cast<std::uintptr_t>(at);
+  const std::uintptr_t to = from + size;
+  char line[8192];  // each ends with the path of a file
+  while (from < to && std::fgets(line, sizeof(line), maps.get()) != nullptr) {
+    std::uintptr_t begin = 0, end = 0;
+    char access[5] = "";
+    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, access) != 3 || end <= from) continue;
+    if (begin > from || access[0] != 'r' || (write && access[1] != 'w')) return false;
+    from = end;
+  }
+  return from >= to;
+}
+
 }  // namespace
 
 MILLRACE_EXPORT cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
@@ -76,10 +96,14 @@ MILLRACE_EXPORT cuMemGetAddressRange_v2(CUdeviceptr* begin, std::size_t* size, C
   return Memory::get().range_of(at, *begin, *size) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned) {
+MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned flags) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_context());
   if (at == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+  if (read_only && !sim::settings().read_only_register) return CUDA_ERROR_NOT_SUPPORTED;
   MILLRACE_RETURN_IF_FAILED(sim::fault_now("register", "cuMemHostRegister"));
+  if (!has_access(at, size, !read_only))
+    return sim::refuse("memory registered that this process may not write, or not even read", CUDA_ERROR_INVALID_VALUE);
   return sim::objects().pinned.add(at, size) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 }
 

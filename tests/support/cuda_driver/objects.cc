@@ -2,14 +2,22 @@
 
 namespace millrace::sim {
 
+namespace {
+
+std::uintptr_t page_of(const std::byte* at) {
+  return reinterpret_cast<std::uintptr_t>(at) / kPage;
+}
+
+}  // namespace
+
 bool PinnedMemory::add(const void* at, std::size_t size) {
   const auto* const begin = static_cast<const std::byte*>(at);
   MutexLock lock(mutex_);
   const auto next = ranges_.upper_bound(begin);
-  if (next != ranges_.end() && next->first < begin + size) return false;
+  if (next != ranges_.end() && page_of(next->first) <= page_of(begin + size - 1)) return false;
   if (next != ranges_.begin()) {
     const auto before = std::prev(next);
-    if (before->first + before->second > begin) return false;
+    if (page_of(before->first + before->second - 1) >= page_of(begin)) return false;
   }
   ranges_[begin] = size;
   return true;

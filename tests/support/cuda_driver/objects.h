@@ -66,10 +66,11 @@ class LiveObjects {
   std::map<T*, std::shared_ptr<T>> objects_ MILLRACE_GUARDED_BY(mutex_);
 };
 
-// Memory of the host that is registered, which copies read and write when their turn comes.
+// Memory of the host that is registered, which copies read and write when their turn comes. Pages are registered whole,
+// what lies beside a range in its pages is none of it all the same.
 class PinnedMemory {
  public:
-  bool add(const void* at, std::size_t size);  // false: overlaps
+  bool add(const void* at, std::size_t size);  // false: one of its pages is registered already
   bool remove(const void* at);                 // false: begins no registered memory
   bool holds(const void* at, std::size_t size) const;
 

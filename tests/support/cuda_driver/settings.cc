@@ -47,6 +47,7 @@ Settings read() {
           .trace = yes("SIM_CUDA_TRACE", false),
           .scramble = yes("SIM_CUDA_SCRAMBLE", true),
           .vmm = yes("SIM_CUDA_VMM", true),
+          .read_only_register = yes("SIM_CUDA_READ_ONLY_REGISTER", true),
           .faults = text("SIM_CUDA_FAULTS"),
           .control = text("SIM_CUDA_CONTROL")};
 }

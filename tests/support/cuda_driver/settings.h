@@ -18,14 +18,15 @@ struct Settings {
   int driver_version = 13000;
   int multiprocessors = 4;
   int kernels_at_once = 2;
-  bool instant = false;  // kernels compute nothing
-  bool strict = true;    // says on stderr what is refused, or legal and no good idea
-  bool races = true;     // looks for operations that nothing orders
-  bool trace = false;    // says each operation
-  bool scramble = true;  // memory begins as 0xC7, not as zeros
-  bool vmm = true;       // the device can share memory by descriptor
-  std::string faults;    // see faults.h
-  std::string control;   // path of the control file; empty: none
+  bool instant = false;            // kernels compute nothing
+  bool strict = true;              // says on stderr what is refused, or legal and no good idea
+  bool races = true;               // looks for operations that nothing orders
+  bool trace = false;              // says each operation
+  bool scramble = true;            // memory begins as 0xC7, not as zeros
+  bool vmm = true;                 // the device can share memory by descriptor
+  bool read_only_register = true;  // CU_MEMHOSTREGISTER_READ_ONLY is supported
+  std::string faults;              // see faults.h
+  std::string control;             // path of the control file; empty: none
 };
 
 const Settings& settings();

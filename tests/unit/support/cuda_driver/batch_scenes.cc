@@ -161,9 +161,9 @@ int batch(Arguments arguments) {
   const bool done = std::ranges::all_of(statuses.values(), [](Status status) { return status == Status::kDone; });
   const bool untouched = std::ranges::all_of(tensors.values(), [](std::byte byte) { return byte == std::byte{0xC7}; });
   std::printf("%zu planned, %s, tensors %s\n", plan.jobs.size(), done ? "done" : "not done",
-              tensors.values() == wanted.tensors ? "equal"
-              : untouched                        ? "untouched"
-                                                 : "different");
+              std::ranges::equal(tensors.values(), wanted.tensors) ? "equal"
+              : untouched                                          ? "untouched"
+                                                                   : "different");
   return 0;
 }
 

@@ -55,20 +55,11 @@ int contexts(Arguments) {
   return 0;
 }
 
-int registering(Arguments) {
+int ranges(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
-  std::vector<std::byte> memory(kBytes);
-  CUdeviceptr at = 0, begin = 0;
+  CUdeviceptr begin = 0;
   std::size_t size = 0;
-  say("address of what is not", cu.cuMemHostGetDevicePointer_v2(&at, memory.data(), 0));
-  say("register", cu.cuMemHostRegister_v2(memory.data() + 100, 1000, 0));
-  for (const std::size_t first : {0, 500, 1099})
-    say("overlapping", cu.cuMemHostRegister_v2(memory.data() + first, 101, 0));
-  say("before", cu.cuMemHostRegister_v2(memory.data(), 100, 0));
-  say("behind", cu.cuMemHostRegister_v2(memory.data() + 1100, 100, 0));
-  say("unregister within", cu.cuMemHostUnregister(memory.data() + 101));
-  say("unregister", cu.cuMemHostUnregister(memory.data() + 100));
   const CUdeviceptr allocated = gpu.memory(kBytes);
   say("range", cu.cuMemGetAddressRange_v2(&begin, &size, allocated + kBytes - 1));
   std::printf("%s, %zu bytes\n", begin == allocated ? "its beginning" : "another", size);
@@ -184,7 +175,7 @@ int threads(Arguments) {
 }
 
 constexpr Scene kCallScenes[] = {
-    {"contexts", contexts}, {"device", device},     {"registering", registering}, {"events", events},
+    {"contexts", contexts}, {"device", device},     {"ranges", ranges},   {"events", events},
     {"words", words},       {"refusals", refusals}, {"threads", threads},
 };
 

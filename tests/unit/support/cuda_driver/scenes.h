@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct Scene {
   int (*run)(Arguments arguments);
 };
 std::span<const Scene> call_scenes();
+std::span<const Scene> registering_scenes();
 std::span<const Scene> memory_scenes();
 std::span<const Scene> fault_scenes();
 std::span<const Scene> sharing_scenes();
@@ -48,10 +50,31 @@ class Gpu {
   static const Driver& load();
 };
 
+// Allocates pages that nothing else lies in: they are registered whole.
+template <class T>
+struct WholePages {
+  using value_type = T;
+  WholePages() = default;
+  template <class U>
+  WholePages(const WholePages<U>&) {}  // NOLINT(google-explicit-constructor): as allocators do
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = (count * sizeof(T) + kPageBytes - 1) / kPageBytes * kPageBytes;
+    return static_cast<T*>(::operator new(bytes, kAligned));
+  }
+  void deallocate(T* at, std::size_t) { ::operator delete(at, kAligned); }
+  bool operator==(const WholePages&) const = default;
+
+ private:
+  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::align_val_t kAligned{kPageBytes};
+};
+
 // Registered memory of the host.
 template <class T>
 class Pinned {
  public:
+  using Values = std::vector<T, WholePages<T>>;
+
   Pinned(const Gpu& gpu, std::size_t count) : cu_(gpu.cu), values_(count) {
     need(cu_.cuMemHostRegister_v2(values_.data(), bytes(), CU_MEMHOSTREGISTER_PORTABLE), "cuMemHostRegister");
   }
@@ -62,11 +85,11 @@ class Pinned {
   T* data() { return values_.data(); }
   std::size_t bytes() const { return values_.size() * sizeof(T); }
   T& operator[](std::size_t i) { return values_[i]; }
-  std::vector<T>& values() { return values_; }
+  Values& values() { return values_; }
 
  private:
   const Driver& cu_;
-  std::vector<T> values_;
+  Values values_;
 };
 
 // Holds a stream up until it is opened.
