@@ -42,6 +42,14 @@ const char* name_of(CUresult result) {
 #undef MILLRACE_NAME
     case kDeinitialised:
       return "CUDA_ERROR_DEINITIALIZED";
+    case kDeviceUnavailable:
+      return "CUDA_ERROR_DEVICE_UNAVAILABLE";
+    case kSystemNotReady:
+      return "CUDA_ERROR_SYSTEM_NOT_READY";
+    case kDriverMismatch:
+      return "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH";
+    case kCompatNotSupported:
+      return "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE";
     default:
       return nullptr;
   }
@@ -140,6 +148,7 @@ MILLRACE_EXPORT cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
 MILLRACE_EXPORT cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
   Context& primary = sim::objects().contexts[device];
+  if (primary.retained == 0 && sim::host_result() == kDeviceUnavailable) return kDeviceUnavailable;
   MILLRACE_RETURN_IF_FAILED(sim::health_of(primary));
   if (primary.retained++ == 0 && !sim::Control::get().charge(device, settings().context_bytes)) {
     --primary.retained;

@@ -29,6 +29,11 @@ struct ProcessEnd {
 
 }  // namespace
 
+CUresult host_result() {
+  const std::string& until = settings().init_until;
+  return !until.empty() && access(until.c_str(), F_OK) == 0 ? CUDA_SUCCESS : settings().init_result;
+}
+
 CUresult initialise() {
   static Mutex mutex;
   MutexLock lock(mutex);
@@ -36,6 +41,8 @@ CUresult initialise() {
   if (settings().devices == 0) return CUDA_ERROR_NO_DEVICE;
   if (initialised_by == getpid()) return CUDA_SUCCESS;
   if (initialised_by != 0) return refuse("cuInit() after fork()", CUDA_ERROR_NOT_INITIALIZED);
+  if (settings().init_ms != 0) usleep(settings().init_ms * 1000);
+  if (const CUresult result = host_result(); result != kDeviceUnavailable) MILLRACE_RETURN_IF_FAILED(result);
   MILLRACE_RETURN_IF_FAILED(fault_now("init", "cuInit"));
   catch_illegal_access();
   initialised_by = getpid();

@@ -5,8 +5,13 @@
 
 namespace millrace::cuda {
 
-// A result that driver_api.h has no name for: the process is ending, and the driver has ended already.
+// Results that driver_api.h has no name for. The process is ending, and the driver has ended already:
 inline constexpr CUresult kDeinitialised = 4;
+// Another process has the device for itself:
+inline constexpr CUresult kDeviceUnavailable = 46;
+// What connects the devices is not ready; libcuda.so.1 is of another version than the kernel's module; it is one for older
+// modules, which this device cannot do with:
+inline constexpr CUresult kSystemNotReady = 802, kDriverMismatch = 803, kCompatNotSupported = 804;
 
 // The entry points, with the types that they are called by.
 #define MILLRACE_EXPORT extern "C" __attribute__((visibility("default"))) CUresult
@@ -22,6 +27,8 @@ MILLRACE_CUDA_FUNCTIONS(MILLRACE_DECLARE)
 namespace millrace::sim {
 
 cuda::CUresult initialise();
+// What SIM_CUDA_INIT_RESULT says of the host at this moment.
+cuda::CUresult host_result();
 
 // CUDA_SUCCESS: the driver may be called, here and now.
 cuda::CUresult enter_driver();

@@ -48,6 +48,9 @@ Settings read() {
           .scramble = yes("SIM_CUDA_SCRAMBLE", true),
           .vmm = yes("SIM_CUDA_VMM", true),
           .read_only_register = yes("SIM_CUDA_READ_ONLY_REGISTER", true),
+          .init_result = whole("SIM_CUDA_INIT_RESULT", 0),
+          .init_until = text("SIM_CUDA_INIT_UNTIL"),
+          .init_ms = static_cast<unsigned>(number("SIM_CUDA_INIT_MS", 0)),
           .faults = text("SIM_CUDA_FAULTS"),
           .control = text("SIM_CUDA_CONTROL")};
 }

@@ -25,6 +25,9 @@ struct Settings {
   bool scramble = true;            // memory begins as 0xC7, not as zeros
   bool vmm = true;                 // the device can share memory by descriptor
   bool read_only_register = true;  // CU_MEMHOSTREGISTER_READ_ONLY is supported
+  int init_result = 0;             // of cuInit(); kDeviceUnavailable: of who retains a context
+  std::string init_until;          // it is that until a file of this path is there; empty: always
+  unsigned init_ms = 0;            // how long cuInit() takes
   std::string faults;              // see faults.h
   std::string control;             // path of the control file; empty: none
 };

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <iostream>
+#include <string>
 #include <thread>
 
 #include "tests/unit/support/cuda_driver/scenes.h"
@@ -22,6 +24,29 @@ int load(Arguments) {
   need((*driver)->cuDriverGetVersion(&version), "cuDriverGetVersion");
   need((*driver)->cuDeviceGetCount(&count), "cuDeviceGetCount");
   std::printf("version %d, %d devices\n", version, count);
+  return 0;
+}
+
+// Twice, with a line read between, in a process that loads the driver itself: ours remembers how that went.
+int init(Arguments) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  need(library == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS, "dlopen");
+  const auto call = [&](const char* name, auto... arguments) {
+    auto* const function = reinterpret_cast<CUresult (*)(decltype(arguments)...)>(dlsym(library, name));
+    say(name, function == nullptr ? CUDA_ERROR_NOT_FOUND : function(arguments...));
+  };
+  for (int round = 0; round < 2; ++round) {
+    int count = 0;
+    CUcontext context = nullptr;
+    const auto begun = std::chrono::steady_clock::now();
+    call("cuInit", 0U);
+    const auto took = std::chrono::steady_clock::now() - begun;
+    if (took >= std::chrono::milliseconds(200)) std::printf("after 200 ms or more\n");
+    call("cuDeviceGetCount", &count);
+    call("cuDevicePrimaryCtxRetain", &context, CUdevice{0});
+    std::string line;
+    if (round == 0) std::getline(std::cin, line);
+  }
   return 0;
 }
 
@@ -152,13 +177,8 @@ int nvml(Arguments) {
 }
 
 constexpr Scene kFaultScenes[] = {
-    {"load", load},
-    {"image", image},
-    {"steps", steps},
-    {"fill", fill},
-    {"hang", hang},
-    {"until lost", until_lost},
-    {"wait until lost", wait_until_lost},
+    {"load", load}, {"init", init}, {"image", image},           {"steps", steps},
+    {"fill", fill}, {"hang", hang}, {"until lost", until_lost}, {"wait until lost", wait_until_lost},
     {"nvml", nvml},
 };
 

@@ -129,6 +129,42 @@ TEST_CASE("hosts without a GPU, or with the toolkit's stub alone, are told apart
                     "LD_LIBRARY_PATH"));
 }
 
+TEST_CASE("a driver that cannot begin says why", "[cuda][driver]") {
+  const std::pair<const char*, std::string> results[] = {{"802", "CUDA_ERROR_SYSTEM_NOT_READY"},
+                                                         {"803", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+                                                         {"804", "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"},
+                                                         {"999", "CUDA_ERROR_UNKNOWN"}};
+  for (const auto& [result, name] : results)
+    CHECK(play({"load"}, {{"SIM_CUDA_INIT_RESULT", result}}).output ==
+          "NVIDIA's driver: cuInit: " + name + " (" + result + ")\n");
+  CHECK(play({"fill"}, {{"SIM_CUDA_INIT_RESULT", "46"}}).output == "cuDevicePrimaryCtxRetain: 46\n");
+}
+
+// What the scene prints before a file is there, and after.
+std::string begun_late(Environment environment) {
+  const TempFolder folder;
+  const std::string file = folder.path() + "/ready";
+  environment.emplace_back("SIM_CUDA_INIT_UNTIL", file);
+  const Process process = start_scene({"init"}, environment);
+  REQUIRE(process.wait_for("cuDevicePrimaryCtxRetain"));
+  std::ofstream(file).close();
+  REQUIRE(process.say(""));
+  return end_of(process).output;
+}
+
+TEST_CASE("a host is ready once a file is there, and its devices may be another process's until then",
+          "[cuda][driver]") {
+  const std::string well = "cuInit: 0\ncuDeviceGetCount: 0\ncuDevicePrimaryCtxRetain: 0\n";
+  CHECK(begun_late({{"SIM_CUDA_INIT_RESULT", "802"}}) ==
+        "cuInit: 802\ncuDeviceGetCount: 3\ncuDevicePrimaryCtxRetain: 3\n" + well);
+  CHECK(begun_late({{"SIM_CUDA_INIT_RESULT", "46"}}) ==
+        "cuInit: 0\ncuDeviceGetCount: 0\ncuDevicePrimaryCtxRetain: 46\n" + well);
+}
+
+TEST_CASE("a driver may take its time to begin", "[cuda][driver]") {
+  CHECK(begun_late({{"SIM_CUDA_INIT_MS", "200"}}).starts_with("cuInit: 0\nafter 200 ms or more\n"));
+}
+
 TEST_CASE("a driver that lacks a function is too old", "[cuda][driver]") {
   const Played played = play({"load"}, {{"LD_LIBRARY_PATH", tests_folder() + "/old_cuda_driver"}});
 
