@@ -2,12 +2,12 @@
 // table is thread-safe.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 
 #include "proto/base/mutex.h"
 #include "tests/support/cuda_driver/event.h"
+#include "tests/support/cuda_driver/handles.h"
 #include "tests/support/cuda_driver/kernels.h"
 #include "tests/support/cuda_driver/memory.h"
 #include "tests/support/cuda_driver/settings.h"
@@ -35,36 +35,6 @@ struct Function {
 }  // namespace millrace::cuda
 
 namespace millrace::sim {
-
-template <class T>
-class LiveObjects {
- public:
-  T* add(std::shared_ptr<T> object) {
-    MutexLock lock(mutex_);
-    T* const handle = object.get();
-    objects_[handle] = std::move(object);
-    return handle;
-  }
-  // Null: there is none, or none any more.
-  std::shared_ptr<T> find(T* handle) const {
-    MutexLock lock(mutex_);
-    const auto found = objects_.find(handle);
-    return found == objects_.end() ? nullptr : found->second;
-  }
-  bool remove(T* handle) {
-    MutexLock lock(mutex_);
-    return objects_.erase(handle) == 1;
-  }
-  template <class Predicate>
-  void remove_if(Predicate predicate) {
-    MutexLock lock(mutex_);
-    std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::map<T*, std::shared_ptr<T>> objects_ MILLRACE_GUARDED_BY(mutex_);
-};
 
 // Memory of the host that is registered, which copies read and write when their turn comes. Pages are registered whole,
 // what lies beside a range in its pages is none of it all the same.
@@ -94,9 +64,9 @@ class MemoryHandles {
 
 struct Objects {
   cuda::Context contexts[kMostDevices];
-  LiveObjects<cuda::Event> events;
-  LiveObjects<cuda::Module> modules;
-  LiveObjects<cuda::Function> functions;
+  Handles<cuda::Event> events{"an event", std::uintptr_t{2} << 32};
+  Handles<cuda::Module> modules{"a module", std::uintptr_t{3} << 32};
+  Handles<cuda::Function> functions{"a function", std::uintptr_t{4} << 32};
   PinnedMemory pinned;
   MemoryHandles handles;
 };

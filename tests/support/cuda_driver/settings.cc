@@ -62,8 +62,17 @@ const Settings& settings() {
   return *found;
 }
 
+bool strict_handles() {
+  return yes("SIM_CUDA_STRICT_HANDLES", true);
+}
+
 void complain(const char* what) {
   if (settings().strict) std::fprintf(stderr, "simulated CUDA: %s\n", what);
+}
+
+void end_process(const char* who, const char* what) {
+  std::fprintf(stderr, "simulated CUDA: %s %s\n", who, what);
+  std::abort();
 }
 
 }  // namespace millrace::sim

@@ -34,7 +34,14 @@ struct Settings {
 
 const Settings& settings();
 
+// Whether a handle that is used after its end ends the process. Unlike all else it is read whenever it matters, so that
+// a test can have it for itself.
+bool strict_handles();
+
 // A line on stderr, where settings().strict.
 void complain(const char* what);
+
+// With a line on stderr, for what has no defined end on the original: "a stream", "used after it was destroyed".
+[[noreturn]] void end_process(const char* who, const char* what);
 
 }  // namespace millrace::sim

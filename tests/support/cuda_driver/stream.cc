@@ -164,18 +164,11 @@ void Streams::drop_ended() {
   std::erase_if(closed_, [](const auto& stream) { return stream.use_count() == 1 && stream->has_ended(); });
 }
 
-Stream* Streams::create(cuda::Context& context, int priority) {
+std::shared_ptr<Stream> Streams::make(cuda::Context& context, int priority) {
   MutexLock lock(mutex_);
   drop_ended();
   const std::uint32_t seed = settings().seed * 977 + ++created_;
-  return living_.emplace_back(std::make_shared<Stream>(context, priority, seed)).get();
-}
-
-std::shared_ptr<Stream> Streams::find(Stream* stream) const {
-  MutexLock lock(mutex_);
-  for (const auto& living : living_)
-    if (living.get() == stream) return living;
-  return nullptr;
+  return std::make_shared<Stream>(context, priority, seed);
 }
 
 std::shared_ptr<Stream> Streams::default_of(cuda::Context& context) {
@@ -183,32 +176,26 @@ std::shared_ptr<Stream> Streams::default_of(cuda::Context& context) {
     MutexLock lock(mutex_);
     if (const auto made = defaults_.find(&context); made != defaults_.end()) return made->second;
   }
-  Stream* const made = create(context, cuda::kLeastPriority);
+  const std::shared_ptr<Stream> made = make(context, cuda::kLeastPriority);
+  living_.add(made);
   MutexLock lock(mutex_);
-  for (const auto& living : living_)
-    if (living.get() == made) return defaults_.emplace(&context, living).first->second;
-  return nullptr;  // the process ends
+  return defaults_.emplace(&context, made).first->second;
 }
 
-bool Streams::destroy(Stream* stream) {
+bool Streams::destroy(cuda::CUstream stream) {
+  const std::shared_ptr<Stream> living = living_.remove(stream);
+  if (living == nullptr) return false;
+  living->close();
   MutexLock lock(mutex_);
   drop_ended();
-  for (auto& living : living_) {
-    if (living.get() != stream) continue;
-    living->close();
-    closed_.push_back(std::move(living));
-    living = std::move(living_.back());
-    living_.pop_back();
-    return true;
-  }
-  return false;
+  closed_.push_back(living);
+  return true;
 }
 
 void Streams::stop_all() {
-  std::vector<std::shared_ptr<Stream>> all;
+  std::vector<std::shared_ptr<Stream>> all = living_.take_all();
   {
     MutexLock lock(mutex_);
-    all.swap(living_);
     defaults_.clear();
     all.insert(all.end(), closed_.begin(), closed_.end());
     closed_.clear();

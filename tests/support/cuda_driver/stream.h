@@ -20,6 +20,7 @@
 #include "tests/support/cuda_driver/context.h"
 #include "tests/support/cuda_driver/engine.h"
 #include "tests/support/cuda_driver/faults.h"
+#include "tests/support/cuda_driver/handles.h"
 #include "tests/support/cuda_driver/order.h"
 
 namespace millrace::sim {
@@ -96,22 +97,24 @@ class Streams {
  public:
   static Streams& get();  // never destroyed
 
-  cuda::Stream* create(cuda::Context& context, int priority);
-  // Null: there is none, or none any more.
-  std::shared_ptr<cuda::Stream> find(cuda::Stream* stream) const;
+  cuda::CUstream create(cuda::Context& context, int priority) { return living_.add(make(context, priority)); }
+  // Null: there never was one.
+  std::shared_ptr<cuda::Stream> find(cuda::CUstream stream) const { return living_.find(stream); }
   // The default stream, made when it is first asked for. It waits for no other one: all others are non-blocking.
   std::shared_ptr<cuda::Stream> default_of(cuda::Context& context);
   // What it still has to do is done; nobody waits.
-  bool destroy(cuda::Stream* stream);
+  bool destroy(cuda::CUstream stream);
   // At the process's end: no operation begins any more, and threads end, but for one that the caller's code or a
   // kernel holds up for more than some seconds.
   void stop_all();
 
  private:
+  std::shared_ptr<cuda::Stream> make(cuda::Context& context, int priority);
   void drop_ended() MILLRACE_REQUIRES(mutex_);
 
+  Handles<cuda::Stream> living_{"a stream", std::uintptr_t{1} << 32};
   mutable Mutex mutex_;
-  std::vector<std::shared_ptr<cuda::Stream>> living_ MILLRACE_GUARDED_BY(mutex_), closed_ MILLRACE_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<cuda::Stream>> closed_ MILLRACE_GUARDED_BY(mutex_);
   std::map<cuda::Context*, std::shared_ptr<cuda::Stream>> defaults_ MILLRACE_GUARDED_BY(mutex_);  // living ones
   std::uint32_t created_ MILLRACE_GUARDED_BY(mutex_) = 0;
 };

@@ -1,4 +1,5 @@
 // The simulated CUDA driver: what its calls answer.
+#include <csignal>
 #include <thread>
 
 #include "tests/support/cuda_driver/engine.h"
@@ -50,7 +51,26 @@ TEST_CASE("an event says whether its stream has passed it, and when", "[cuda][dr
   INFO(played);
   CHECK(played.output ==
         "query of what was not recorded: 0\nelapsed before: 600\nstream held up: 600\nevent held up: 600\nevent: 0\n"
-        "elapsed: 0\nas long as it took\nuntimed: 400\ndestroyed: 400\n");
+        "elapsed: 0\nas long as it took\nuntimed: 400\n");
+}
+
+TEST_CASE("a stream or an event used after it was destroyed ends the process", "[cuda][driver]") {
+  const std::string of_stream = "simulated CUDA: a stream used after it was destroyed\n",
+                    of_event = "simulated CUDA: an event used after it was destroyed\n";
+  const std::pair<const char*, const std::string&> calls[] = {
+      {"cuStreamSynchronize", of_stream}, {"cuStreamDestroy", of_stream}, {"cuEventRecord to it", of_stream},
+      {"cuEventRecord", of_event},        {"cuEventQuery", of_event},     {"cuEventDestroy", of_event},
+      {"cuStreamWaitEvent", of_event}};
+  for (const auto& [call, line] : calls) {
+    const Played played = play({"use destroyed", call});
+    INFO(call << ": " << played);
+    CHECK(played.status == 128 + SIGABRT);
+    CHECK(played.output.empty());
+    CHECK(played.errors == line);
+    CHECK(play({"use destroyed", call}, {{"SIM_CUDA_STRICT_HANDLES", "0"}}).output == "answers: 400\n");
+  }
+  for (const char* call : {"cuStreamQuery of none", "cuEventQuery of none"})
+    CHECK(play({"use destroyed", call}).output == "answers: 400\n");
 }
 
 TEST_CASE("streams write words and wait for them", "[cuda][driver]") {
@@ -66,7 +86,7 @@ TEST_CASE("what the simulated driver does not do, and what none does, is refused
   INFO(played);
   CHECK(played.output ==
         "blocking stream: 801\ndefault stream: 801\nno blocks: 1\ntoo many threads: 1\ntoo much shared memory: 1\n"
-        "more than there is: 1\ndevice memory as host memory: 1\ndestroyed stream: 400\n");
+        "more than there is: 1\ndevice memory as host memory: 1\n");
 }
 
 TEST_CASE("threads use a context at once, each with its stream", "[cuda][driver]") {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/support/cuda_driver/api/entry.h"
 #include "tests/support/cuda_driver/control.h"
-#include "tests/support/cuda_driver/entry.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/settings.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/support/cuda_driver/entry.h"
+#include "tests/support/cuda_driver/api/entry.h"
 #include "tests/support/cuda_driver/settings.h"
 
 namespace millrace::cuda {
@@ -34,7 +34,7 @@ MILLRACE_EXPORT cuModuleLoadData(CUmodule* module, const void* image) {
 
 MILLRACE_EXPORT cuModuleUnload(CUmodule module) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_context());
-  if (!sim::objects().modules.remove(module)) return CUDA_ERROR_INVALID_HANDLE;
+  if (sim::objects().modules.remove(module) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   sim::objects().functions.remove_if([&](const Function& function) { return function.module == module; });
   return CUDA_SUCCESS;
 }

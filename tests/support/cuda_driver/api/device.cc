@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/support/cuda_driver/api/entry.h"
 #include "tests/support/cuda_driver/control.h"
-#include "tests/support/cuda_driver/entry.h"
 #include "tests/support/cuda_driver/settings.h"
 
 namespace millrace::cuda {

@@ -1,4 +1,4 @@
-#include "tests/support/cuda_driver/entry.h"
+#include "tests/support/cuda_driver/api/entry.h"
 
 #include <unistd.h>
 

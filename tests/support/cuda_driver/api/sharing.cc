@@ -1,7 +1,7 @@
 // Entry points: memory that processes share by descriptor.
 #include <fcntl.h>
 
-#include "tests/support/cuda_driver/entry.h"
+#include "tests/support/cuda_driver/api/entry.h"
 #include "tests/support/cuda_driver/settings.h"
 
 namespace millrace::cuda {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tests/support/cuda_driver/entry.h"
+#include "tests/support/cuda_driver/api/entry.h"
 
 namespace millrace::cuda {
 namespace {
@@ -114,7 +114,7 @@ MILLRACE_EXPORT cuEventCreate(CUevent* event, unsigned flags) {
 
 MILLRACE_EXPORT cuEventDestroy_v2(CUevent event) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_context());
-  return sim::objects().events.remove(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return sim::objects().events.remove(event) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 MILLRACE_EXPORT cuEventRecord(CUevent event, CUstream of) {
