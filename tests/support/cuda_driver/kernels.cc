@@ -133,9 +133,9 @@ void run_reconstruct(const Launch& launch, std::span<const std::byte> parameter)
 }
 
 constexpr HostKernel kKernels[] = {
-    {"millrace_tokenise", sizeof(TokeniseArgs), kCollectives, run_tokenise},
-    {"millrace_unpack", sizeof(UnpackArgs), kCollectives, run_unpack},
-    {"millrace_reconstruct", sizeof(ReconstructArgs), kCollectives, run_reconstruct},
+    {"millrace_tokenise", sizeof(TokeniseArgs), 72, kCollectives, run_tokenise},
+    {"millrace_unpack", sizeof(UnpackArgs), 36, kCollectives, run_unpack},
+    {"millrace_reconstruct", sizeof(ReconstructArgs), 64, 0, run_reconstruct},  // which has no use for them
 };
 
 }  // namespace

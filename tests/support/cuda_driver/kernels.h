@@ -19,7 +19,8 @@ struct Launch {
 struct HostKernel {
   const char* name;
   std::size_t parameter_bytes;  // of its only parameter
-  std::size_t static_shared;    // bytes of shared memory beside those of the launch
+  // Of a thread, and bytes of shared memory beside those of the launch: what ptxas of CUDA 13 says of the module's sm_90.
+  std::size_t registers, static_shared;
   // Throws IllegalAddress: a pointer is none of the device's memory, or the launch has too little shared memory.
   void (*run)(const Launch& launch, std::span<const std::byte> parameter);
 };

@@ -12,8 +12,24 @@ namespace {
 constexpr std::uint32_t kFatBinaryMagic = 0xBA55ED50;
 constexpr char kSimulatedImage[] = "millrace simulated image";
 constexpr int kLeastCapability = 80;  // that the kernels are built for
-constexpr std::size_t kMultiprocessorSharedMemory = 228U << 10, kReservedInBlock = 1024;
-constexpr int kMultiprocessorThreads = 2048, kMostThreads = 1024;
+constexpr int kMostThreads = 1024;
+
+// Of a multiprocessor of sm_90, whatever the device says that it is. Registers are given to warps, by each of four parts
+// for its own.
+constexpr int kMostBlocks = 32, kMostWarps = 64, kThreadsOfWarp = 32;
+constexpr std::size_t kParts = 4, kRegistersOfPart = 65'536 / kParts, kRegistersTogether = 256;
+constexpr std::size_t kSharedMemory = 228U << 10, kSharedTogether = 128, kReservedInBlock = 1024;
+
+// How many thread blocks fit a multiprocessor; 0: not even one.
+int blocks_together(const sim::HostKernel& kernel, int threads, std::size_t shared) {
+  const std::size_t of_block = kernel.static_shared + shared;
+  if (threads > kMostThreads || of_block > sim::kMostSharedMemory) return 0;
+  const int warps = (threads + kThreadsOfWarp - 1) / kThreadsOfWarp;
+  const std::size_t registers = sim::rounded_up(kernel.registers * kThreadsOfWarp, kRegistersTogether);
+  const std::size_t by_registers = kRegistersOfPart / registers * kParts / static_cast<std::size_t>(warps);
+  const std::size_t by_shared = kSharedMemory / (sim::rounded_up(of_block, kSharedTogether) + kReservedInBlock);
+  return std::min({kMostBlocks, kMostWarps / warps, static_cast<int>(by_registers), static_cast<int>(by_shared)});
+}
 
 bool is_image(const void* data) {
   std::uint32_t magic = 0;
@@ -65,10 +81,8 @@ MILLRACE_EXPORT cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunct
   const auto found = sim::objects().functions.find(function);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t taken = shared + found->kernel.static_shared + kReservedInBlock;
-  const bool fits = shared <= static_cast<std::size_t>(found->dynamic_shared) && threads <= kMostThreads;
-  *blocks =
-      fits ? std::min(kMultiprocessorThreads / threads, static_cast<int>(kMultiprocessorSharedMemory / taken)) : 0;
+  const bool is_allowed = shared <= static_cast<std::size_t>(found->dynamic_shared);
+  *blocks = is_allowed ? blocks_together(found->kernel, threads, shared) : 0;
   return CUDA_SUCCESS;
 }
 
@@ -84,6 +98,8 @@ MILLRACE_EXPORT cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsi
     return sim::refuse("a launch of more than one dimension is not simulated", CUDA_ERROR_INVALID_VALUE);
   if (static_cast<int>(shared) > found->dynamic_shared)
     return sim::refuse("a launch with more shared memory than the function may have", CUDA_ERROR_INVALID_VALUE);
+  if (blocks_together(found->kernel, static_cast<int>(threads_x), shared) == 0)
+    return sim::refuse("a launch of which no block fits a multiprocessor", kLaunchOutOfResources);
   static std::atomic<std::uint32_t> launches{sim::settings().seed};
   const sim::Launch launch{static_cast<int>(x), static_cast<int>(threads_x), shared, ++launches};
   const auto* const first = static_cast<const std::byte*>(parameters[0]);  // copied now, as the driver does

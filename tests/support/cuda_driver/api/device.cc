@@ -44,6 +44,8 @@ const char* name_of(CUresult result) {
       return "CUDA_ERROR_DEINITIALIZED";
     case kDeviceUnavailable:
       return "CUDA_ERROR_DEVICE_UNAVAILABLE";
+    case kLaunchOutOfResources:
+      return "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
     case kSystemNotReady:
       return "CUDA_ERROR_SYSTEM_NOT_READY";
     case kDriverMismatch:

@@ -9,6 +9,8 @@ namespace millrace::cuda {
 inline constexpr CUresult kDeinitialised = 4;
 // Another process has the device for itself:
 inline constexpr CUresult kDeviceUnavailable = 46;
+// A thread block takes more than a multiprocessor has:
+inline constexpr CUresult kLaunchOutOfResources = 701;
 // What connects the devices is not ready; libcuda.so.1 is of another version than the kernel's module; it is one for older
 // modules, which this device cannot do with:
 inline constexpr CUresult kSystemNotReady = 802, kDriverMismatch = 803, kCompatNotSupported = 804;

@@ -89,6 +89,26 @@ TEST_CASE("what the simulated driver does not do, and what none does, is refused
         "more than there is: 1\ndevice memory as host memory: 1\n");
 }
 
+TEST_CASE("a multiprocessor has so many blocks at once as its registers and shared memory allow", "[cuda][driver]") {
+  const Played played = play({"occupancy"});
+
+  INFO(played);
+  CHECK(played.output ==
+        "tokenise: 7\nunpack: 32\nreconstruct: 4\n"
+        "by 72 registers: 7\nby 36 registers: 24\nby 64 registers: 8\n"
+        "by 47,000 bytes: 4\nby 12,000 bytes: 17\nby all of a block's bytes: 1\nwith 128 more of its own: 0\n"
+        "of 1,024 threads: 0\nof 1,024 threads with fewer registers: 1\nof 1,025 threads: 0\n"
+        "with more bytes than the function may have: 0\n");
+}
+
+TEST_CASE("a block that fits no multiprocessor is not launched, and nothing sticks", "[cuda][driver]") {
+  const Played played = play({"launch too large"});
+
+  INFO(played);
+  CHECK(played.output == "launch: 701\nsynchronise: 0\n");
+  CHECK(played.errors == "simulated CUDA: a launch of which no block fits a multiprocessor\n");
+}
+
 TEST_CASE("threads use a context at once, each with its stream", "[cuda][driver]") {
   const Played played = play({"threads"}, {{"SIM_CUDA_DELAY_US", "30"}});
 

@@ -200,6 +200,20 @@ TEST_CASE("a batch that does not fit the GPU's memory leaves other recipes their
   REQUIRE(count_right(make(*gpu, files, kB), expected) == files.size());
 }
 
+TEST_CASE("a batch on as many multiprocessors as a large GPU has is the processor's", "[cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  // A thread block for each image, where the usual simulated device has 28 of them: scratch for them all is needed.
+  const Driver driver(Variables{{"SIM_CUDA_MULTIPROCESSORS", "132"}});
+  CudaSettings settings = small_settings();
+  settings.memory = 256_MiB;
+  const std::unique_ptr<Backend> gpu = start_gpu(settings);
+  const Images files = jpegs(200, 1, 30);
+
+  REQUIRE(count_right(make(*gpu, files, kA), on_the_processor(files, kA)) == files.size());
+
+  gpu->shutdown();
+}
+
 TEST_CASE("a launch that finds no memory is waited for, and tried again with less", "[cuda]") {
   if (skips_without_gpu_kernels()) return;
   const Images files = jpegs(16, 1);
