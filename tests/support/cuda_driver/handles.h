@@ -49,6 +49,12 @@ class Handles {
     MutexLock lock(mutex_);
     std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
   }
+  std::vector<std::shared_ptr<T>> all() const {
+    MutexLock lock(mutex_);
+    std::vector<std::shared_ptr<T>> all;
+    for (const auto& [handle, object] : objects_) all.push_back(object);
+    return all;
+  }
   // All that there are, at the process's end: it is nobody's fault that none are left.
   std::vector<std::shared_ptr<T>> take_all() {
     MutexLock lock(mutex_);

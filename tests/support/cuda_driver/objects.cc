@@ -28,6 +28,12 @@ bool PinnedMemory::remove(const void* at) {
   return ranges_.erase(static_cast<const std::byte*>(at)) == 1;
 }
 
+std::size_t PinnedMemory::size_of(const void* at) const {
+  MutexLock lock(mutex_);
+  const auto found = ranges_.find(static_cast<const std::byte*>(at));
+  return found == ranges_.end() ? 0 : found->second;
+}
+
 bool PinnedMemory::holds(const void* at, std::size_t size) const {
   const auto* const begin = static_cast<const std::byte*>(at);
   MutexLock lock(mutex_);

@@ -42,6 +42,7 @@ class PinnedMemory {
  public:
   bool add(const void* at, std::size_t size);  // false: one of its pages is registered already
   bool remove(const void* at);                 // false: begins no registered memory
+  std::size_t size_of(const void* at) const;   // of what begins there; 0: none does
   bool holds(const void* at, std::size_t size) const;
 
  private:

@@ -125,6 +125,11 @@ void operation_tells_host() {
   if (running_stamp != nullptr) host_learns(running_stamp->knows);
 }
 
+void forget(CUdeviceptr at, std::size_t size) {
+  MutexLock lock(clocks().mutex);
+  std::erase_if(clocks().accesses, [&](const Access& access) { return access.begin >= at && access.end <= at + size; });
+}
+
 void touch(CUdeviceptr at, std::size_t size, bool write) {
   if (!settings().races || running_stamp == nullptr || size == 0) return;
   const Access access{at,

@@ -38,5 +38,7 @@ void end_operation();
 void operation_tells_host();
 // The operation reads or writes `size` bytes at `at`.
 void touch(cuda::CUdeviceptr at, std::size_t size, bool write);
+// No stream uses those bytes any more: what does so later is ordered after all that did.
+void forget(cuda::CUdeviceptr at, std::size_t size);
 
 }  // namespace millrace::sim

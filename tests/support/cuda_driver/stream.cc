@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -74,6 +75,25 @@ bool Stream::is_idle() const {
   return queue_.empty() && !busy_;
 }
 
+bool Stream::has_use(sim::Span memory) const {
+  const auto is_some = [&](const sim::Span& use) {
+    return use.at < memory.at + memory.size && memory.at < use.at + use.size;
+  };
+  return std::ranges::any_of(busy_with_, is_some) || std::ranges::any_of(queue_, [&](const Entry& entry) {
+           return std::ranges::any_of(entry.operation.uses, is_some);
+         });
+}
+
+bool Stream::is_using(sim::Span memory) const {
+  MutexLock lock(mutex_);
+  return has_use(memory);
+}
+
+void Stream::wait_for_uses(sim::Span memory) {
+  MutexLock lock(mutex_);
+  while (has_use(memory) && !ended_) changed_.wait(mutex_);
+}
+
 void Stream::close() {
   MutexLock lock(mutex_);
   closed_ = true;
@@ -104,12 +124,14 @@ CUresult Stream::wait_until(const std::function<bool()>& ready) const {
 bool Stream::take(Entry& entry) {
   MutexLock lock(mutex_);
   busy_ = false;
+  busy_with_.clear();
   changed_.notify_all();
   while (queue_.empty() && !closed_) changed_.wait(mutex_);
   if (queue_.empty() || stopping_) return false;
   entry = std::move(queue_.front());
   queue_.pop_front();
   busy_ = true;
+  busy_with_ = entry.operation.uses;
   return true;
 }
 
@@ -180,6 +202,22 @@ std::shared_ptr<Stream> Streams::default_of(cuda::Context& context) {
   living_.add(made);
   MutexLock lock(mutex_);
   return defaults_.emplace(&context, made).first->second;
+}
+
+std::vector<std::shared_ptr<Stream>> Streams::all() const {
+  std::vector<std::shared_ptr<Stream>> all = living_.all();
+  MutexLock lock(mutex_);
+  all.insert(all.end(), closed_.begin(), closed_.end());
+  return all;
+}
+
+bool Streams::is_using(Span memory) const {
+  return std::ranges::any_of(all(), [&](const auto& stream) { return stream->is_using(memory); });
+}
+
+void Streams::wait_for_uses(Span memory) {
+  for (const auto& stream : all()) stream->wait_for_uses(memory);
+  forget(memory.at, memory.size);
 }
 
 bool Streams::destroy(cuda::CUstream stream) {

@@ -25,9 +25,16 @@
 
 namespace millrace::sim {
 
+// Bytes of a device, or of registered memory of the host.
+struct Span {
+  cuda::CUdeviceptr at = 0;
+  std::size_t size = 0;
+};
+
 struct Operation {
   EngineKind engine = EngineKind::kNone;
   std::string what;
+  std::vector<Span> uses = {};  // what it may read and write
   std::function<cuda::CUresult()> run;
   Fault fault = {};            // instead of running
   bool touches_device = true;  // false: the caller's own code
@@ -48,6 +55,9 @@ struct Stream {
   // Until it is empty; what the context answers then.
   CUresult synchronise();
   bool is_idle() const;
+  // Whether it still has an operation that uses some of `memory`; and until it has none.
+  bool is_using(sim::Span memory) const;
+  void wait_for_uses(sim::Span memory);
 
   // Its thread ends once it is empty, or at once with `stop`.
   void close();
@@ -68,6 +78,7 @@ struct Stream {
     sim::Operation operation;
     sim::Stamp stamp;
   };
+  bool has_use(sim::Span memory) const MILLRACE_REQUIRES(mutex_);
   void work();
   bool take(Entry& entry);
   void run(const sim::Operation& operation);
@@ -84,6 +95,7 @@ struct Stream {
   mutable Mutex mutex_;
   Condition changed_;
   std::deque<Entry> queue_ MILLRACE_GUARDED_BY(mutex_);
+  std::vector<sim::Span> busy_with_ MILLRACE_GUARDED_BY(mutex_);  // the uses of what runs
   bool busy_ MILLRACE_GUARDED_BY(mutex_) = false, closed_ MILLRACE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
@@ -102,6 +114,9 @@ class Streams {
   std::shared_ptr<cuda::Stream> find(cuda::CUstream stream) const { return living_.find(stream); }
   // The default stream, made when it is first asked for. It waits for no other one: all others are non-blocking.
   std::shared_ptr<cuda::Stream> default_of(cuda::Context& context);
+  // Of all of them, destroyed ones as well.
+  bool is_using(Span memory) const;
+  void wait_for_uses(Span memory);
   // What it still has to do is done; nobody waits.
   bool destroy(cuda::CUstream stream);
   // At the process's end: no operation begins any more, and threads end, but for one that the caller's code or a
@@ -111,6 +126,7 @@ class Streams {
  private:
   std::shared_ptr<cuda::Stream> make(cuda::Context& context, int priority);
   void drop_ended() MILLRACE_REQUIRES(mutex_);
+  std::vector<std::shared_ptr<cuda::Stream>> all() const;
 
   Handles<cuda::Stream> living_{"a stream", std::uintptr_t{1} << 32};
   mutable Mutex mutex_;

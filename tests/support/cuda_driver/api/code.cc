@@ -31,6 +31,18 @@ int blocks_together(const sim::HostKernel& kernel, int threads, std::size_t shar
   return std::min({kMostBlocks, kMostWarps / warps, static_cast<int>(by_registers), static_cast<int>(by_shared)});
 }
 
+// All that the pointers in a kernel's parameter lead to.
+std::vector<sim::Span> memory_of(std::span<const std::byte> parameter) {
+  std::vector<sim::Span> found;
+  for (std::size_t i = 0; i + sizeof(CUdeviceptr) <= parameter.size(); i += sizeof(CUdeviceptr)) {
+    CUdeviceptr word = 0;
+    std::memcpy(&word, parameter.data() + i, sizeof(word));
+    sim::Span range;
+    if (sim::Memory::get().range_of(word, range.at, range.size)) found.push_back(range);
+  }
+  return found;
+}
+
 bool is_image(const void* data) {
   std::uint32_t magic = 0;
   std::memcpy(&magic, data, sizeof(magic));
@@ -104,11 +116,13 @@ MILLRACE_EXPORT cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsi
   const sim::Launch launch{static_cast<int>(x), static_cast<int>(threads_x), shared, ++launches};
   const auto* const first = static_cast<const std::byte*>(parameters[0]);  // copied now, as the driver does
   std::vector<std::byte> parameter(first, first + found->kernel.parameter_bytes);
+  std::vector<sim::Span> uses = memory_of(parameter);
   const auto run = [kernel = &found->kernel, launch, parameter = std::move(parameter)]() -> CUresult {
     kernel->run(launch, parameter);
     return CUDA_SUCCESS;
   };
-  return sim::submit(*stream, {.engine = sim::EngineKind::kCompute, .what = found->kernel.name, .run = run});
+  return sim::submit(
+      *stream, {.engine = sim::EngineKind::kCompute, .what = found->kernel.name, .uses = std::move(uses), .run = run});
 }
 
 }  // namespace millrace::cuda

@@ -26,6 +26,13 @@ CUresult enter_copy(CUstream of, const void* host, std::shared_ptr<Stream>& stre
   return CUDA_SUCCESS;
 }
 
+// What a copy uses. Memory of the host that is not registered is no business of the device's.
+std::vector<sim::Span> uses_of(CUdeviceptr device, const void* host, std::size_t size, bool pinned) {
+  std::vector<sim::Span> uses{{device, size}};
+  if (pinned) uses.push_back({reinterpret_cast<CUdeviceptr>(host), size});
+  return uses;
+}
+
 // Where an operation finds device memory, which it says to touch. Throws IllegalAddress.
 std::byte* use(CUdeviceptr at, std::size_t size, bool write) {
   std::byte* const found = Memory::get().find(at, size, write);
@@ -88,6 +95,11 @@ MILLRACE_EXPORT cuMemAlloc_v2(CUdeviceptr* at, std::size_t size) {
 
 MILLRACE_EXPORT cuMemFree_v2(CUdeviceptr at) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  CUdeviceptr begin = 0;
+  std::size_t size = 0;
+  if (!Memory::get().range_of(at, begin, size) || begin != at) return CUDA_ERROR_INVALID_VALUE;
+  sim::Streams::get().wait_for_uses({at, size});
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());  // what came of that
   return Memory::get().unmap(at, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -109,6 +121,10 @@ MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned flags)
 
 MILLRACE_EXPORT cuMemHostUnregister(void* at) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  const std::size_t size = sim::objects().pinned.size_of(at);
+  if (size == 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  sim::Streams::get().wait_for_uses({reinterpret_cast<CUdeviceptr>(at), size});
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());  // what came of that
   return sim::objects().pinned.remove(at) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
@@ -136,7 +152,10 @@ MILLRACE_EXPORT cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size
     std::memcpy(use(to, size, true), staged == nullptr ? from : staged->data(), size);
     return CUDA_SUCCESS;
   };
-  return sim::submit(*stream, {.engine = EngineKind::kToDevice, .what = "HtoD", .run = run});
+  return sim::submit(*stream, {.engine = EngineKind::kToDevice,
+                               .what = "HtoD",
+                               .uses = uses_of(to, from, size, staged == nullptr),
+                               .run = run});
 }
 
 MILLRACE_EXPORT cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t size, CUstream of) {
@@ -152,7 +171,8 @@ MILLRACE_EXPORT cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t siz
     std::memcpy(to, use(from, size, false), size);
     return CUDA_SUCCESS;
   };
-  MILLRACE_RETURN_IF_FAILED(sim::submit(*stream, {.engine = EngineKind::kToHost, .what = "DtoH", .run = run}));
+  MILLRACE_RETURN_IF_FAILED(sim::submit(
+      *stream, {.engine = EngineKind::kToHost, .what = "DtoH", .uses = uses_of(from, to, size, pinned), .run = run}));
   return pinned ? CUDA_SUCCESS : stream->synchronise();
 }
 
@@ -164,7 +184,8 @@ MILLRACE_EXPORT cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size
     std::memmove(use(to, size, true), begin, size);
     return CUDA_SUCCESS;
   };
-  return sim::submit(*stream, {.engine = EngineKind::kCompute, .what = "DtoD", .run = run});
+  return sim::submit(*stream,
+                     {.engine = EngineKind::kCompute, .what = "DtoD", .uses = {{to, size}, {from, size}}, .run = run});
 }
 
 MILLRACE_EXPORT cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t size, CUstream of) {
@@ -174,7 +195,7 @@ MILLRACE_EXPORT cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t
     std::memset(use(to, size, true), value, size);
     return CUDA_SUCCESS;
   };
-  return sim::submit(*stream, {.engine = EngineKind::kCompute, .what = "memset", .run = run});
+  return sim::submit(*stream, {.engine = EngineKind::kCompute, .what = "memset", .uses = {{to, size}}, .run = run});
 }
 
 }  // namespace millrace::cuda

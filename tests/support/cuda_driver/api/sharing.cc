@@ -67,8 +67,12 @@ MILLRACE_EXPORT cuMemMap(CUdeviceptr at, std::size_t size, std::size_t offset, C
   return mapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-MILLRACE_EXPORT cuMemUnmap(CUdeviceptr at, std::size_t) {
+MILLRACE_EXPORT cuMemUnmap(CUdeviceptr at, std::size_t size) {
   MILLRACE_RETURN_IF_FAILED(enter_sharing());
+  if (sim::Streams::get().is_using({at, size})) {
+    sim::complain("memory unmapped that streams still use");
+    sim::stick(*sim::current_context(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
   return Memory::get().unmap(at, false) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

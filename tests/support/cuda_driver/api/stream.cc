@@ -90,7 +90,7 @@ MILLRACE_EXPORT cuStreamWriteValue64_v2(CUstream of, CUdeviceptr at, std::uint64
     std::atomic_ref(*word).store(value, std::memory_order_release);
     return CUDA_SUCCESS;
   };
-  stream->push({.what = "write value", .run = run});
+  stream->push({.what = "write value", .uses = {{at, sizeof(value)}}, .run = run});
   return CUDA_SUCCESS;
 }
 
@@ -102,7 +102,7 @@ MILLRACE_EXPORT cuStreamWaitValue64_v2(CUstream of, CUdeviceptr at, std::uint64_
     MILLRACE_RETURN_IF_FAILED(waiter->wait_until([&] { return has_reached(at, value); }));
     return find_word(at, false) == nullptr ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
   };
-  stream->push({.what = "wait for value", .run = run});
+  stream->push({.what = "wait for value", .uses = {{at, sizeof(value)}}, .run = run});
   return CUDA_SUCCESS;
 }
 

@@ -100,6 +100,18 @@ TEST_CASE("addresses are given back once, and not while memory is mapped there",
   CHECK(play({"free reserved"}).output == "free while mapped: 1\nunmap: 0\nfree: 0\nfree twice: 1\n");
 }
 
+TEST_CASE("memory that is unmapped under a stream is an illegal address, which sticks", "[cuda][driver]") {
+  const Played early = play({"unmap early", "at once"});
+  INFO(early);
+  CHECK(early.output == "unmap: 0\nsynchronise: 700\nfree: 700\n");
+  CHECK(early.errors == "simulated CUDA: memory unmapped that streams still use\n");
+
+  const Played late = play({"unmap early", "waits"});
+  INFO(late);
+  CHECK(late.output == "unmap: 0\nsynchronise: 0\nfree: 0\n");
+  CHECK(late.errors.empty());
+}
+
 TEST_CASE("a device without virtual memory management shares none", "[cuda][driver]") {
   CHECK(play({"free reserved"}, {{"SIM_CUDA_VMM", "0"}}).output == "cuMemCreate: 801\n");
 }

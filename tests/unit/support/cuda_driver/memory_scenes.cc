@@ -71,19 +71,52 @@ int early_reuse(Arguments) {
   return 0;
 }
 
-// A copy that is asked for while its memory is registered, and made when it is not any more.
-int unregistered_early(Arguments) {
+// Memory that a stream, held up for a moment, has yet to use is freed (`memset`, `kernel`: used by that) or unregistered
+// (`copy`).
+int let_go_early(Arguments arguments) {
+  const std::string_view user = arguments[0];
   const Gpu gpu;
+  const Driver& cu = gpu.cu;
   const CUstream stream = gpu.stream();
+  const CUevent used = gpu.event();
   const CUdeviceptr memory = gpu.memory(kMemoryBytes);
+  Pinned<unsigned char> from(gpu, kMemoryBytes);
   Gate gate(gpu);
   gate.hold(stream);
-  {
-    Pinned<unsigned char> from(gpu, kMemoryBytes);
-    need(gpu.cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kMemoryBytes, stream), "HtoD");
+  if (user == "memset") need(cu.cuMemsetD8Async(memory, 1, kMemoryBytes, stream), "memset");
+  if (user == "copy") need(cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kMemoryBytes, stream), "HtoD");
+  if (user == "kernel") {
+    const CUfunction function = gpu.function("millrace_tokenise");
+    kernels::cuda::TokeniseArgs args{};
+    args.statuses = reinterpret_cast<kernels::cuda::Status*>(memory + 100);
+    void* parameters[] = {&args};
+    need(cu.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, sizeof(kernels::cuda::TokeniseShared), stream, parameters,
+                           nullptr),
+         "launch");
   }
-  gate.open();
-  say("synchronise", gpu.cu.cuStreamSynchronize(stream));
+  need(cu.cuEventRecord(used, stream), "cuEventRecord");
+  std::thread opening([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.open();
+  });
+  const CUresult result = user == "copy" ? cu.cuMemHostUnregister(from.data()) : cu.cuMemFree_v2(memory);
+  say("let go", result);
+  opening.join();
+  say("synchronise", cu.cuStreamSynchronize(stream));
+  return 0;
+}
+
+// Two streams' results to the same memory, which is registered anew between.
+int registered_anew(Arguments) {
+  const Gpu gpu;
+  std::vector<unsigned char, WholePages<unsigned char>> to(kMemoryBytes);
+  const CUdeviceptr memory = gpu.memory(kMemoryBytes);
+  for (int i = 0; i < 2; ++i) {
+    need(gpu.cu.cuMemHostRegister_v2(to.data(), kMemoryBytes, 0), "cuMemHostRegister");
+    need(gpu.cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kMemoryBytes, gpu.stream()), "DtoH");
+    need(gpu.cu.cuMemHostUnregister(to.data()), "cuMemHostUnregister");
+    std::printf("0x%x\n", to.back());
+  }
   return 0;
 }
 
@@ -253,7 +286,8 @@ constexpr Scene kMemoryScenes[] = {
     {"round trip", round_trip},
     {"dereference", dereference},
     {"early reuse", early_reuse},
-    {"unregistered early", unregistered_early},
+    {"let go early", let_go_early},
+    {"registered anew", registered_anew},
     {"use after free", use_after_free},
     {"overrun", overrun},
     {"kernel overrun", kernel_overrun},

@@ -39,12 +39,19 @@ TEST_CASE("registered memory is read when the copy's turn comes, other memory at
   CHECK(played.errors == "simulated CUDA: an asynchronous copy from memory that is not registered\n");
 }
 
-TEST_CASE("memory that is unregistered before its copy's turn is an illegal address", "[cuda][driver]") {
-  const Played played = play({"unregistered early"});
-
-  INFO(played);
-  CHECK(played.output == "synchronise: 700\n");
-  CHECK(played.reports("memory was unregistered before a copy's turn came"));
+TEST_CASE("memory is freed and unregistered once streams have done with it", "[cuda][driver]") {
+  for (const char* user : {"memset", "copy", "kernel"}) {
+    const Played played = play({"let go early", user}, {{"SIM_CUDA_INSTANT", "1"}});
+    INFO(user << ": " << played);
+    CHECK(played.output == "let go: 0\nsynchronise: 0\n");
+    CHECK(played.errors.empty());
+  }
+  for (const char* seed : {"1", "2", "3"}) {
+    const Played anew = play({"registered anew"}, {{"SIM_CUDA_SEED", seed}});
+    INFO(anew);
+    CHECK(anew.output == "0xc7\n0xc7\n");
+    CHECK(anew.errors.empty());  // no race, either
+  }
 }
 
 TEST_CASE("freed memory, and what lies behind an allocation, are illegal addresses, which stick", "[cuda][driver]") {

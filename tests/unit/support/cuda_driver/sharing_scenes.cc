@@ -112,7 +112,30 @@ int free_reserved(Arguments) {
   return 0;
 }
 
-constexpr Scene kSharingScenes[] = {{"share", share}, {"use shared", use_shared}, {"free reserved", free_reserved}};
+// While a stream has yet to write it; `waits`: once it has.
+int unmap_early(Arguments arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  const CUstream stream = gpu.stream();
+  CUmemGenericAllocationHandle handle = 0;
+  need(cu.cuMemCreate(&handle, kSharedBytes, &kShareable, 0), "cuMemCreate");
+  const CUdeviceptr at = map(gpu, handle, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  Gate gate(gpu);
+  gate.hold(stream);
+  need(cu.cuMemsetD8Async(at + kSharedBytes / 2, 1, 1, stream), "memset");
+  if (arguments[0] == "waits") {
+    gate.open();
+    gpu.synchronise(stream);
+  }
+  say("unmap", cu.cuMemUnmap(at, kSharedBytes));
+  gate.open();
+  say("synchronise", cu.cuStreamSynchronize(stream));
+  say("free", cu.cuMemAddressFree(at, kSharedBytes));
+  return 0;
+}
+
+constexpr Scene kSharingScenes[] = {
+    {"share", share}, {"use shared", use_shared}, {"free reserved", free_reserved}, {"unmap early", unmap_early}};
 
 }  // namespace
 
