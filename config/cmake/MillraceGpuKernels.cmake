@@ -33,9 +33,10 @@ endif()
 # would make the file three times as large and name the build's folders.
 function(millrace_gpu_image output source)
   get_filename_component(name ${output} NAME)
-  set(for_gpus -gencode arch=compute_80,code=sm_80)
-  if(NOT MILLRACE_SANITIZE)  # which no GPU runs: its daemons meet the simulated driver
-    list(APPEND for_gpus -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100])
+  if(MILLRACE_SANITIZE)  # which no GPU runs: its daemons meet the simulated driver, which takes PTX for a GPU of any kind
+    set(for_gpus -gencode arch=compute_80,code=compute_80)
+  else()
+    set(for_gpus -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100])
   endif()
   add_custom_command(OUTPUT ${output}
     COMMAND ${MILLRACE_NVCC} -fatbin -std=c++20 -O3 -DNDEBUG -fmad=false -Werror=all-warnings -I${PROJECT_SOURCE_DIR}

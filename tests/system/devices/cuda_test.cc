@@ -228,6 +228,10 @@ TEST_CASE("a daemon says why it has no GPU, and goes without one where that is a
     spec.env = {{"SIM_CUDA_CAPABILITY", "75"}};
     REQUIRE_THAT(refusal(spec), Catch::Contains("backends.cuda") && Catch::Contains("7.5"));
   }
+  SECTION("its driver is, which would have to compile them") {
+    spec.env = {{"SIM_CUDA_CAPABILITY", "120"}, {"SIM_CUDA_DRIVER_VERSION", "12090"}};
+    REQUIRE_THAT(refusal(spec), Catch::Contains("a driver of version 580 or newer; this one's CUDA version is 12.9"));
+  }
   SECTION("another GPU is named") {
     spec.cuda_settings += "devices = [\"GPU-00000000-0000-0000-0000-000000000000\"]\n";
     REQUIRE_THAT(refusal(spec), Catch::Contains("cuda.devices") && Catch::Contains("GPU-51515151-"));

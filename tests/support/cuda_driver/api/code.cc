@@ -4,14 +4,12 @@
 #include <vector>
 
 #include "tests/support/cuda_driver/api/entry.h"
+#include "tests/support/cuda_driver/api/image.h"
 #include "tests/support/cuda_driver/settings.h"
 
 namespace millrace::cuda {
 namespace {
 
-constexpr std::uint32_t kFatBinaryMagic = 0xBA55ED50;
-constexpr char kSimulatedImage[] = "millrace simulated image";
-constexpr int kLeastCapability = 80;  // that the kernels are built for
 constexpr int kMostThreads = 1024;
 
 // Of a multiprocessor of sm_90, whatever the device says that it is. Registers are given to warps, by each of four parts
@@ -43,19 +41,11 @@ std::vector<sim::Span> memory_of(std::span<const std::byte> parameter) {
   return found;
 }
 
-bool is_image(const void* data) {
-  std::uint32_t magic = 0;
-  std::memcpy(&magic, data, sizeof(magic));
-  return magic == kFatBinaryMagic ||
-         std::strncmp(static_cast<const char*>(data), kSimulatedImage, sizeof(kSimulatedImage) - 1) == 0;
-}
-
 }  // namespace
 
 MILLRACE_EXPORT cuModuleLoadData(CUmodule* module, const void* image) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_context());
-  if (!is_image(image)) return CUDA_ERROR_INVALID_IMAGE;
-  if (sim::settings().capability < kLeastCapability) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  MILLRACE_RETURN_IF_FAILED(sim::check_image(image));
   *module = sim::objects().modules.add(std::shared_ptr<Module>(new Module{*sim::current_context()}));
   return CUDA_SUCCESS;
 }

@@ -50,17 +50,6 @@ int init(Arguments) {
   return 0;
 }
 
-int image(Arguments arguments) {
-  const Gpu gpu;
-  CUmodule module = nullptr;
-  CUfunction function = nullptr;
-  const std::string text(arguments[0] == "fatbin" ? "\x50\xED\x55\xBA" : arguments[0]);
-  const CUresult loaded = gpu.cu.cuModuleLoadData(&module, text.c_str());
-  say("load", loaded);
-  if (loaded == CUDA_SUCCESS) say("function", gpu.cu.cuModuleGetFunction(&function, module, "unknown"));
-  return 0;
-}
-
 CUresult launch(const Gpu& gpu, CUfunction function, CUstream stream) {
   // Refused by the kernel itself, were it to run: null pointers.
   std::byte parameter[1024] = {};
@@ -177,8 +166,13 @@ int nvml(Arguments) {
 }
 
 constexpr Scene kFaultScenes[] = {
-    {"load", load}, {"init", init}, {"image", image},           {"steps", steps},
-    {"fill", fill}, {"hang", hang}, {"until lost", until_lost}, {"wait until lost", wait_until_lost},
+    {"load", load},
+    {"init", init},
+    {"steps", steps},
+    {"fill", fill},
+    {"hang", hang},
+    {"until lost", until_lost},
+    {"wait until lost", wait_until_lost},
     {"nvml", nvml},
 };
 

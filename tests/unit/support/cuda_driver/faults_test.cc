@@ -104,15 +104,42 @@ TEST_CASE("NVML says what a device is told to be like, and what processes use of
   CHECK(played.output == "name: 0\n312000 mW, 54 C, 87 %, 256 MiB used of 4096\n");
 }
 
-TEST_CASE("a module is a fat binary or says that it is simulated, and not for old devices", "[cuda][driver]") {
-  CHECK(play({"image", "fatbin"}).output == "load: 0\nfunction: 500\n");
+// What loading a fat binary of those entries answers on that device.
+std::string load_of(std::vector<std::string> entries, const char* capability, const char* driver = "13000") {
+  entries.insert(entries.begin(), {"image", "fatbin"});
+  const std::string said =
+      play(entries, {{"SIM_CUDA_CAPABILITY", capability}, {"SIM_CUDA_DRIVER_VERSION", driver}}).output;
+  return said.substr(0, said.find('\n'));
+}
+
+TEST_CASE("a module is a fat binary, or says that it is simulated", "[cuda][driver]") {
+  CHECK(play({"image", "fatbin", "elf:90"}).output == "load: 0\nfunction: 500\n");
   CHECK(play({"image", "millrace simulated image, of anything"}).output == "load: 0\nfunction: 500\n");
-  CHECK(play({"image",
-              "\x7F"
-              "ELF"})
-            .output == "load: 200\n");
-  CHECK(play({"image", "fatbin"}, {{"SIM_CUDA_CAPABILITY", "75"}}).output == "load: 209\n");
-  CHECK(play({"image", "fatbin"}, {{"SIM_CUDA_CAPABILITY", "120"}}).output == "load: 0\nfunction: 500\n");
+  CHECK(play({"image", "millrace simulated image"}, {{"SIM_CUDA_CAPABILITY", "75"}}).output == "load: 209\n");
+  CHECK(play({"image", "another text"}).output == "load: 200\n");
+  CHECK(load_of({"elf:80", "lies"}, "90") == "load: 200");
+}
+
+TEST_CASE("a fat binary has machine code of the device's major number, or PTX to compile", "[cuda][driver]") {
+  const std::vector<std::string> ours{"elf:80", "elf:90", "elf:100", "ptx:100:9.0"};
+  for (const char* taken : {"80", "86", "90", "100", "103", "120"}) CHECK(load_of(ours, taken) == "load: 0");
+  CHECK(load_of(ours, "75") == "load: 209");
+  CHECK(load_of({"elf:86"}, "80") == "load: 209");
+  CHECK(load_of({"elf:80", "elf:100"}, "90") == "load: 209");
+  CHECK(load_of({"elf:80", "ptx:80:7.0"}, "90") == "load: 0");
+  CHECK(load_of({}, "90") == "load: 209");
+}
+
+TEST_CASE("a driver compiles no PTX that is newer than it, and needs none where there is machine code",
+          "[cuda][driver]") {
+  CHECK(load_of({"elf:90", "ptx:80:9.0"}, "120", "12090") == "load: 222");
+  CHECK(load_of({"elf:90", "ptx:80:9.0"}, "120", "13000") == "load: 0");
+  CHECK(load_of({"elf:90", "ptx:80:9.0"}, "90", "12090") == "load: 0");
+  CHECK(load_of({"ptx:80:9.0", "ptx:80:8.5"}, "90", "12050") == "load: 0");
+  CHECK(load_of({"ptx:80:8.6"}, "90", "12060") == "load: 222");
+  CHECK(load_of({"ptx:80:8.6"}, "90", "12070") == "load: 0");
+  CHECK(load_of({"ptx:80:7.8"}, "90", "11070") == "load: 222");
+  CHECK(load_of({"ptx:100:9.0"}, "90", "12000") == "load: 209");
 }
 
 TEST_CASE("a driver that is there is found, as it is told to be", "[cuda][driver]") {
