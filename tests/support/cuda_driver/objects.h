@@ -18,6 +18,7 @@ namespace millrace::cuda {
 struct Event {
   Context& context;
   const unsigned flags;
+  std::atomic<Stream*> captured_in{nullptr};  // where it was last recorded, if that was in a capture
   const std::shared_ptr<sim::EventState> state = std::make_shared<sim::EventState>();
 };
 

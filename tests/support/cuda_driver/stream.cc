@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "tests/support/cuda_driver/capture.h"
 #include "tests/support/cuda_driver/control.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/settings.h"
@@ -55,6 +56,7 @@ Stream::~Stream() {
 }
 
 void Stream::push(sim::Operation operation) {
+  if (sim::Captures::get().has(this)) return;
   MutexLock lock(mutex_);
   sim::Stamp stamp = sim::stamp(index_, operation.what);
   queue_.push_back({std::move(operation), std::move(stamp)});
@@ -224,6 +226,7 @@ bool Streams::destroy(cuda::CUstream stream) {
   const std::shared_ptr<Stream> living = living_.remove(stream);
   if (living == nullptr) return false;
   living->close();
+  Captures::get().drop(living.get());
   MutexLock lock(mutex_);
   drop_ended();
   closed_.push_back(living);

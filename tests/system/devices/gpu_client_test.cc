@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "millrace/client.h"
@@ -329,6 +330,27 @@ TEST_CASE("a session of which nobody can say whether its slots are in use ends",
   session.reset();
   REQUIRE(stream.is_mapped(address));  // the stream may use it still
   REQUIRE(eventually([&] { return mill.daemon.metric("millrace_sessions") == 0; }));
+}
+
+TEST_CASE("a consumer captures a CUDA graph while another thread has tensors on the GPU", "[system][cuda][gpu]") {
+  if (skips_without_gpu_kernels()) return;
+  const GpuClientMill mill;
+  HeldStream capturing, reading;
+  std::optional<Session> session(mill.open("cuda:0", 1));
+  capturing.begin_capture();
+
+  std::async(std::launch::async, [&] {
+    std::optional<Batch> batch(mill.made(*session, 1));
+    batch->tensor.used_by(reading.handle());
+    REQUIRE(need(batch->tensor.copy()) == mill.expected(1));
+    batch.reset();
+    REQUIRE(need(mill.made(*session, 2).tensor.copy()) == mill.expected(2));  // in the same slot
+    session.reset();
+    need(mill.made(session.emplace(mill.open("cuda:0", 1)), 3).tensor.copy());
+    session.reset();
+  }).get();
+
+  REQUIRE(capturing.end_capture() == cuda::CUDA_SUCCESS);
 }
 
 TEST_CASE("a forked child may not read the GPU's memory and takes nothing from its parent", "[system][cuda][gpu]") {

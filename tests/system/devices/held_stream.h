@@ -1,6 +1,8 @@
 // A stream of a consumer's on a GPU, which a test can hold: what is queued on it waits until it is opened.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +47,12 @@ class HeldStream {
     check(driver_.cuStreamSynchronize(stream_));
     return host;
   }
+  // In this thread, globally: what others call that a capture forbids ends it.
+  void begin_capture() { check(by_name<cuda::CUresult(cuda::CUstream, int)>("cuStreamBeginCapture_v2")(stream_, 0)); }
+  cuda::CUresult end_capture() {
+    void* graph = nullptr;
+    return by_name<cuda::CUresult(cuda::CUstream, void**)>("cuStreamEndCapture")(stream_, &graph);
+  }
   void destroy() { check(driver_.cuStreamDestroy_v2(std::exchange(stream_, nullptr))); }
   void* handle() const { return stream_; }
   bool is_mapped(std::uint64_t address) const {
@@ -54,6 +62,11 @@ class HeldStream {
   }
 
  private:
+  template <class Function>
+  static Function* by_name(const char* name) {  // what the project itself does not call
+    void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return reinterpret_cast<Function*>(::dlsym(library, name));
+  }
   void check(cuda::CUresult result) const { need(driver_.checked(result, "a consumer's call")); }
 
   const cuda::Driver& driver_;

@@ -44,7 +44,7 @@ std::vector<sim::Span> memory_of(std::span<const std::byte> parameter) {
 }  // namespace
 
 MILLRACE_EXPORT cuModuleLoadData(CUmodule* module, const void* image) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   MILLRACE_RETURN_IF_FAILED(sim::check_image(image));
   *module = sim::objects().modules.add(std::shared_ptr<Module>(new Module{*sim::current_context()}));
   return CUDA_SUCCESS;

@@ -1,9 +1,9 @@
 // Entry points: the driver itself, devices, contexts.
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 #include "tests/support/cuda_driver/api/entry.h"
+#include "tests/support/cuda_driver/capture.h"
 #include "tests/support/cuda_driver/control.h"
 #include "tests/support/cuda_driver/settings.h"
 
@@ -46,6 +46,18 @@ const char* name_of(CUresult result) {
       return "CUDA_ERROR_DEVICE_UNAVAILABLE";
     case kLaunchOutOfResources:
       return "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
+    case kIllegalState:
+      return "CUDA_ERROR_ILLEGAL_STATE";
+    case kCaptureUnsupported:
+      return "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    case kCaptureInvalidated:
+      return "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    case kCaptureIsolation:
+      return "CUDA_ERROR_STREAM_CAPTURE_ISOLATION";
+    case kCapturedEvent:
+      return "CUDA_ERROR_CAPTURED_EVENT";
+    case kCaptureWrongThread:
+      return "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD";
     case kSystemNotReady:
       return "CUDA_ERROR_SYSTEM_NOT_READY";
     case kDriverMismatch:
@@ -176,13 +188,6 @@ MILLRACE_EXPORT cuCtxSetCurrent(CUcontext context) {
 MILLRACE_EXPORT cuCtxGetCurrent(CUcontext* context) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_driver());
   *context = sim::current_context();
-  return CUDA_SUCCESS;
-}
-
-// Graphs are not captured here: the mode is only kept, for tests to look at.
-MILLRACE_EXPORT cuThreadExchangeStreamCaptureMode(int* mode) {
-  thread_local int of_this_thread = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
-  std::swap(of_this_thread, *mode);
   return CUDA_SUCCESS;
 }
 

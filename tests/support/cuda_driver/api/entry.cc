@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "tests/support/cuda_driver/capture.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/settings.h"
 
@@ -64,6 +65,11 @@ CUresult enter_context() {
   return health_of(*current);
 }
 
+CUresult enter_unsafe() {
+  MILLRACE_RETURN_IF_FAILED(enter_context());
+  return Captures::get().unsafe_call();
+}
+
 CUresult enter_stream(CUstream stream, std::shared_ptr<Stream>& found) {
   MILLRACE_RETURN_IF_FAILED(enter_context());
   if (stream == nullptr) return refuse("the default stream is not simulated", CUDA_ERROR_NOT_SUPPORTED);
@@ -71,7 +77,7 @@ CUresult enter_stream(CUstream stream, std::shared_ptr<Stream>& found) {
   found = is_default ? Streams::get().default_of(*current) : Streams::get().find(stream);
   if (found == nullptr || &found->context() != current)
     return refuse("a stream of another context, or none", CUDA_ERROR_INVALID_HANDLE);
-  return CUDA_SUCCESS;
+  return Captures::get().check(found.get());
 }
 
 CUresult enter_device(CUdevice device) {

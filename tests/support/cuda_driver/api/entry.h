@@ -19,6 +19,9 @@ inline constexpr CUresult kSystemNotReady = 802, kDriverMismatch = 803, kCompatN
 #define MILLRACE_EXPORT extern "C" __attribute__((visibility("default"))) CUresult
 #define MILLRACE_DECLARE(symbol, parameters) MILLRACE_EXPORT symbol parameters;
 MILLRACE_CUDA_FUNCTIONS(MILLRACE_DECLARE)
+// Not called by the project, but by those who use its tensors.
+MILLRACE_DECLARE(cuStreamBeginCapture_v2, (CUstream, int))
+MILLRACE_DECLARE(cuStreamEndCapture, (CUstream, void**))
 #undef MILLRACE_DECLARE
 
 #define MILLRACE_RETURN_IF_FAILED(call) \
@@ -36,6 +39,8 @@ cuda::CUresult host_result();
 cuda::CUresult enter_driver();
 // And the thread has a current context, which is well.
 cuda::CUresult enter_context();
+// And no capture forbids what may wait for the device, or change its memory.
+cuda::CUresult enter_unsafe();
 // And `stream` is one of that context's, which `found` keeps.
 cuda::CUresult enter_stream(cuda::CUstream stream, std::shared_ptr<cuda::Stream>& found);
 // And `device` is one.

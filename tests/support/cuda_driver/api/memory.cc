@@ -78,7 +78,7 @@ MILLRACE_EXPORT cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
 }
 
 MILLRACE_EXPORT cuMemAlloc_v2(CUdeviceptr* at, std::size_t size) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   if (size == 0) return CUDA_ERROR_INVALID_VALUE;
   MILLRACE_RETURN_IF_FAILED(sim::fault_now("alloc", "cuMemAlloc"));
   const std::size_t pages = sim::rounded_up(size, sim::kPage);
@@ -94,7 +94,7 @@ MILLRACE_EXPORT cuMemAlloc_v2(CUdeviceptr* at, std::size_t size) {
 }
 
 MILLRACE_EXPORT cuMemFree_v2(CUdeviceptr at) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   CUdeviceptr begin = 0;
   std::size_t size = 0;
   if (!Memory::get().range_of(at, begin, size) || begin != at) return CUDA_ERROR_INVALID_VALUE;
@@ -109,7 +109,7 @@ MILLRACE_EXPORT cuMemGetAddressRange_v2(CUdeviceptr* begin, std::size_t* size, C
 }
 
 MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned flags) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   if (at == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   const bool read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
   if (read_only && !sim::settings().read_only_register) return CUDA_ERROR_NOT_SUPPORTED;
@@ -120,7 +120,7 @@ MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned flags)
 }
 
 MILLRACE_EXPORT cuMemHostUnregister(void* at) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   const std::size_t size = sim::objects().pinned.size_of(at);
   if (size == 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   sim::Streams::get().wait_for_uses({reinterpret_cast<CUdeviceptr>(at), size});

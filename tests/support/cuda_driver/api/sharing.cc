@@ -28,6 +28,7 @@ MILLRACE_EXPORT cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAll
 
 MILLRACE_EXPORT cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t size, const CUmemAllocationProp* wanted,
                             unsigned long long flags) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   MILLRACE_RETURN_IF_FAILED(enter_sharing());
   if (size == 0 || size % sim::kGranularity != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (wanted->type != CU_MEM_ALLOCATION_TYPE_PINNED || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -68,6 +69,7 @@ MILLRACE_EXPORT cuMemMap(CUdeviceptr at, std::size_t size, std::size_t offset, C
 }
 
 MILLRACE_EXPORT cuMemUnmap(CUdeviceptr at, std::size_t size) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   MILLRACE_RETURN_IF_FAILED(enter_sharing());
   if (sim::Streams::get().is_using({at, size})) {
     sim::complain("memory unmapped that streams still use");

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "tests/support/cuda_driver/api/entry.h"
+#include "tests/support/cuda_driver/capture.h"
 
 namespace millrace::cuda {
 namespace {
@@ -46,13 +47,34 @@ MILLRACE_EXPORT cuStreamDestroy_v2(CUstream stream) {
 MILLRACE_EXPORT cuStreamSynchronize(CUstream of) {
   std::shared_ptr<Stream> stream;
   MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
+  MILLRACE_RETURN_IF_FAILED(sim::Captures::get().refuse(stream.get(), kCaptureUnsupported));
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   return stream->synchronise();
 }
 
 MILLRACE_EXPORT cuStreamQuery(CUstream of) {
   std::shared_ptr<Stream> stream;
   MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
+  MILLRACE_RETURN_IF_FAILED(sim::Captures::get().refuse(stream.get(), kCaptureUnsupported));
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   return stream->is_idle() ? stream->synchronise() : CUDA_ERROR_NOT_READY;
+}
+
+MILLRACE_EXPORT cuStreamBeginCapture_v2(CUstream of, int mode) {
+  std::shared_ptr<Stream> stream;
+  MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
+  return sim::Captures::get().begin(stream.get(), mode);
+}
+
+MILLRACE_EXPORT cuStreamEndCapture(CUstream of, void** graph) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  *graph = nullptr;
+  return sim::Captures::get().end(sim::Streams::get().find(of).get());
+}
+
+MILLRACE_EXPORT cuThreadExchangeStreamCaptureMode(int* mode) {
+  *mode = sim::exchange_capture_mode(*mode);
+  return CUDA_SUCCESS;
 }
 
 MILLRACE_EXPORT cuStreamWaitEvent(CUstream of, CUevent event, unsigned) {
@@ -60,8 +82,13 @@ MILLRACE_EXPORT cuStreamWaitEvent(CUstream of, CUevent event, unsigned) {
   std::shared_ptr<Event> found;
   MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
   MILLRACE_RETURN_IF_FAILED(find_event(event, found));
+  sim::Captures& captures = sim::Captures::get();
   const std::shared_ptr<sim::EventState> state = found->state;
   const std::uint64_t record = state->recorded();
+  if (found->captured_in != stream.get() && captures.has(found->captured_in))
+    return sim::refuse("a capture of more than one stream is not simulated", CUDA_ERROR_NOT_SUPPORTED);
+  if (found->captured_in == nullptr && record != 0)
+    MILLRACE_RETURN_IF_FAILED(captures.refuse(stream.get(), kCaptureIsolation));
   sim::stream_learns(stream->index(), state->knows());
   stream->push({.what = "wait for event", .run = [waiter = stream.get(), state, record] {
                   return waiter->wait_until([&] { return state->wait(record, kLook); });
@@ -123,6 +150,9 @@ MILLRACE_EXPORT cuEventRecord(CUevent event, CUstream of) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
   MILLRACE_RETURN_IF_FAILED(find_event(event, found));
   if (&found->context != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
+  const bool is_captured = sim::Captures::get().has(stream.get());
+  found->captured_in = is_captured ? stream.get() : nullptr;
+  if (is_captured) return CUDA_SUCCESS;
   const std::uint64_t record = found->state->record(sim::known_to_stream(stream->index()));
   stream->push({.what = "event", .run = [state = found->state, record]() -> CUresult {
                   state->complete(record);
@@ -133,8 +163,9 @@ MILLRACE_EXPORT cuEventRecord(CUevent event, CUstream of) {
 
 MILLRACE_EXPORT cuEventQuery(CUevent event) {
   std::shared_ptr<Event> found;
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   MILLRACE_RETURN_IF_FAILED(find_event(event, found));
+  MILLRACE_RETURN_IF_FAILED(sim::Captures::get().refuse(found->captured_in, kCapturedEvent));
   if (!found->state->is_complete(found->state->recorded())) return CUDA_ERROR_NOT_READY;
   sim::host_learns(found->state->knows());
   return CUDA_SUCCESS;
@@ -142,8 +173,9 @@ MILLRACE_EXPORT cuEventQuery(CUevent event) {
 
 MILLRACE_EXPORT cuEventSynchronize(CUevent event) {
   std::shared_ptr<Event> found;
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   MILLRACE_RETURN_IF_FAILED(find_event(event, found));
+  MILLRACE_RETURN_IF_FAILED(sim::Captures::get().refuse(found->captured_in, kCapturedEvent));
   const std::uint64_t record = found->state->recorded();
   while (!found->state->wait(record, kLook)) MILLRACE_RETURN_IF_FAILED(sim::enter_context());
   sim::host_learns(found->state->knows());

@@ -23,6 +23,7 @@ struct Scene {
 };
 std::span<const Scene> call_scenes();
 std::span<const Scene> registering_scenes();
+std::span<const Scene> capture_scenes();
 std::span<const Scene> image_scenes();
 std::span<const Scene> launch_scenes();
 std::span<const Scene> memory_scenes();
