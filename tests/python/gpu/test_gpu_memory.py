@@ -12,7 +12,7 @@ from pathlib import Path
 import millrace
 import pytest
 
-from gpus import driver_folder, simulated
+from gpus import UUID, UUIDS, driver_folder, simulated
 from processes import python
 
 EXPORT = """
@@ -126,7 +126,7 @@ for size, slots, error in wrong * 2:
         raise AssertionError(size)
     before.append(sorted(os.listdir("/proc/self/fd")))
 assert before[0] == before[-1]  # the first has opened what the driver keeps
-assert _cuda.driver().result("cuDevicePrimaryCtxRelease_v2", 0) != 0  # nobody retains it any more
+assert _cuda.driver().result("cuDevicePrimaryCtxRelease_v2", _cuda.driver().device(0)) != 0  # nobody retains it any more
 """
     )
 
@@ -183,39 +183,40 @@ try:
 except millrace.Unsupported as why:
     print(why)
 """
-FIRST, NONE_SUCH = "51" * 15 + "00", "07" * 16
+FIND_FIRST = FIND.format(uuid=UUID.hex())
 
 
 def test_a_gpu_is_found_by_its_uuid(gpus: pytest.MonkeyPatch) -> None:
     gpus.setenv("SIM_CUDA_DEVICES", "3")
 
-    assert run(FIND.format(uuid="51" * 15 + "02")) == "2\n"
+    assert run(FIND.format(uuid=UUIDS[2].removeprefix("GPU-").replace("-", ""))) == "2\n"
     assert (
-        run("from millrace._memory import cuda as _cuda; print(_cuda.uuid_of(1)[-1], _cuda.uuid_of(3), _cuda.uuid_of(-1))")
-        == "1 None None\n"
+        run("from millrace._memory import cuda as _cuda; print(_cuda.uuid_text(_cuda.uuid_of(1)), _cuda.uuid_of(3), _cuda.uuid_of(-1))")
+        == f"{UUIDS[1]} None None\n"
     )
 
 
 def test_a_gpu_that_is_not_visible_is_named(gpus: pytest.MonkeyPatch) -> None:
-    gpus.setenv("CUDA_VISIBLE_DEVICES", "0")
+    gpus.setenv("SIM_CUDA_DEVICES", "3")
+    gpus.setenv("CUDA_VISIBLE_DEVICES", "2,1")
 
-    said = run(FIND.format(uuid=NONE_SUCH))
+    said = run(FIND_FIRST)
 
-    assert "does not see GPU-07070707-0707-0707-0707-070707070707" in said
-    assert "but GPU-51515151-5151-5151-5151-515151515100: add it to $CUDA_VISIBLE_DEVICES (now 0)" in said
+    assert f"does not see {UUIDS[0]}" in said
+    assert f"but {UUIDS[2]}, {UUIDS[1]}: add it to $CUDA_VISIBLE_DEVICES (now 2,1)" in said
     assert 'memory="host"' in said
 
 
 def test_no_driver_no_gpu_and_a_gpu_that_shares_nothing(gpus: pytest.MonkeyPatch, tmp_path: Path) -> None:
     gpus.setenv("SIM_CUDA_VMM", "0")
-    assert "GPU-51515151-5151-5151-5151-515151515100, or its driver here, has no virtual memory management" in run(FIND.format(uuid=FIRST))
+    assert f"{UUIDS[0]}, or its driver here, has no virtual memory management" in run(FIND_FIRST)
 
     gpus.setenv("SIM_CUDA_DEVICES", "0")
-    assert "CUDA cannot be used in this process (error 100)" in run(FIND.format(uuid=FIRST)).replace("CUDA_ERROR_NO_DEVICE", "error 100")
+    assert "CUDA cannot be used in this process (error 100)" in run(FIND_FIRST).replace("CUDA_ERROR_NO_DEVICE", "error 100")
 
     (tmp_path / "libcuda.so.1").touch()  # no library: it hides one that the host may have
     gpus.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    assert "this process finds no NVIDIA driver of CUDA 12 or newer" in run(FIND.format(uuid=FIRST))
+    assert "this process finds no NVIDIA driver of CUDA 12 or newer" in run(FIND_FIRST)
 
 
 def test_uuids_are_written_as_nvidia_smi_does() -> None:

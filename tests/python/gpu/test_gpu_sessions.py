@@ -11,6 +11,7 @@ import millrace
 import pytest
 
 from gpu_clients import Run
+from gpus import UUIDS
 
 
 def test_an_epoch_is_the_same_in_both_memories(in_client: Run) -> None:
@@ -418,7 +419,7 @@ def test_devices_tell_the_uuid(gpu_daemon: millrace.PrivateDaemon) -> None:
     with millrace.connect(gpu_daemon.address) as client:
         found = {device.backend: device.properties.get("uuid") for device in client.devices()}
 
-    assert found == {"cuda:0": "GPU-51515151-5151-5151-5151-515151515100", "cpu": None}
+    assert found == {"cuda:0": UUIDS[0], "cpu": None}
 
 
 def test_when_the_gpus_process_is_lost_what_has_come_stays_and_a_new_session_goes_on(in_client: Run) -> None:

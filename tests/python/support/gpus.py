@@ -18,8 +18,14 @@ import pytest
 from millrace._memory import cuda as _cuda
 from numpy.typing import NDArray
 
-UUID = bytes([0x51] * 15 + [0])
-"""Of the first simulated GPU."""
+UUIDS = (
+    "GPU-e220a839-7b1d-4daf-ae78-9e6aa1b965f4",
+    "GPU-06c45d18-8009-454f-b88b-b8a8724c81ec",
+    "GPU-1b39896a-51a8-449b-93cb-9f0c747ea2ea",
+)
+"""Of the simulated GPUs, always (tests/support/cuda_driver/uuid.h)."""
+UUID = bytes.fromhex(UUIDS[0].removeprefix("GPU-").replace("-", ""))
+"""Of the first one."""
 GRANULE, PAGE = 2 << 20, 4096
 
 
@@ -39,6 +45,7 @@ def simulated(folder: Path, **settings: object) -> Iterator[pytest.MonkeyPatch]:
     """Processes that begin meanwhile have simulated GPUs, the same ones, of those settings (``SIM_CUDA_...``)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(driver_folder()), prepend=os.pathsep)
+        patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         for name, value in {"CONTROL": folder / "gpus", "VRAM_MIB": 2048, **settings}.items():
             patch.setenv(f"SIM_CUDA_{name}", str(value))
         yield patch
@@ -58,7 +65,9 @@ class Cuda:
         self.library: Any = ctypes.CDLL("libcuda.so.1")
         self.call("cuInit", 0)
         self.context = c_void_p()
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), 0)
+        self.device = c_int(-1)
+        self.call("cuDeviceGet", ctypes.byref(self.device), 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
         self.call("cuCtxSetCurrent", self.context)
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -102,7 +111,7 @@ class Cuda:
         """The descriptor of an allocation of whole granules that begins with those bytes."""
         size = -(-len(content) // GRANULE) * GRANULE
         handle, address, stream, descriptor = c_uint64(), c_uint64(), self.stream(), c_int(-1)
-        described, access = _cuda.shared_memory_of(0), _cuda.Access(_cuda.Location(1, 0), 3)
+        described, access = _cuda.shared_memory_of(self.device.value), _cuda.Access(_cuda.Location(1, self.device.value), 3)
         self.call("cuMemCreate", ctypes.byref(handle), c_size_t(size), ctypes.byref(described), c_uint64(0))
         self.call("cuMemAddressReserve", ctypes.byref(address), c_size_t(size), c_size_t(0), c_uint64(0), c_uint64(0))
         self.call("cuMemMap", address, c_size_t(size), c_size_t(0), handle, c_uint64(0))

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "tests/support/cuda_driver/control.h"
+#include "tests/support/cuda_driver/uuid.h"
 
 // A program that loads the library declares its functions itself, with a type for devices of its own: no business of
 // UndefinedBehaviorSanitizer's.
@@ -36,10 +36,6 @@ std::atomic<bool> initialised{false};
 
 DeviceControl& control_of(const Device& device) {
   return Control::get().device(device.index);
-}
-
-void write_uuid(int device, char* text, unsigned size) {
-  std::snprintf(text, size, "GPU-51515151-5151-5151-5151-5151515151%02x", static_cast<unsigned>(device));
 }
 
 int check(const Device* device) {
@@ -86,9 +82,7 @@ MILLRACE_EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, const Device**
 
 MILLRACE_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, const Device** device) {
   for (int i = 0; i < settings().devices; ++i) {
-    char text[64];
-    write_uuid(i, text, sizeof(text));
-    if (std::strcmp(text, uuid) == 0) return nvmlDeviceGetHandleByIndex_v2(static_cast<unsigned>(i), device);
+    if (uuid_text(i) == uuid) return nvmlDeviceGetHandleByIndex_v2(static_cast<unsigned>(i), device);
   }
   return initialised ? kNotFound : kUninitialised;
 }
@@ -98,7 +92,7 @@ MILLRACE_EXPORT int nvmlDeviceGetName(const Device* device, char* name, unsigned
 }
 
 MILLRACE_EXPORT int nvmlDeviceGetUUID(const Device* device, char* uuid, unsigned size) {
-  return ask(device, [&] { write_uuid(device->index, uuid, size); });
+  return ask(device, [&] { std::snprintf(uuid, size, "%s", uuid_text(device->index).c_str()); });
 }
 
 MILLRACE_EXPORT int nvmlDeviceGetComputeMode(const Device* device, int* mode) {

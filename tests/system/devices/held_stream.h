@@ -21,8 +21,10 @@ class HeldStream {
   using Words = std::vector<std::byte>;
 
   HeldStream() : driver_(*need(cuda::Driver::load())) {
+    cuda::CUdevice device = -1;
     cuda::CUcontext context = nullptr;
-    check(driver_.cuDevicePrimaryCtxRetain(&context, 0));
+    check(driver_.cuDeviceGet(&device, 0));
+    check(driver_.cuDevicePrimaryCtxRetain(&context, device));
     check(driver_.cuCtxSetCurrent(context));
     check(driver_.cuStreamCreateWithPriority(&stream_, cuda::CU_STREAM_NON_BLOCKING, 0));
     check(driver_.cuMemHostRegister_v2(&page_, sizeof page_, 0));

@@ -1,11 +1,13 @@
 // Entry points: the driver itself, devices, contexts.
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 
 #include "tests/support/cuda_driver/api/entry.h"
 #include "tests/support/cuda_driver/capture.h"
 #include "tests/support/cuda_driver/control.h"
+#include "tests/support/cuda_driver/devices.h"
 #include "tests/support/cuda_driver/settings.h"
+#include "tests/support/cuda_driver/uuid.h"
 
 namespace millrace::cuda {
 namespace {
@@ -91,32 +93,32 @@ MILLRACE_EXPORT cuGetErrorString(CUresult result, const char** text) {
 
 MILLRACE_EXPORT cuDeviceGetCount(int* count) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_driver());
-  *count = settings().devices;
+  *count = sim::visible_devices();
   return CUDA_SUCCESS;
 }
 
 MILLRACE_EXPORT cuDeviceGet(CUdevice* device, int ordinal) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_device(ordinal));
-  *device = ordinal;
+  MILLRACE_RETURN_IF_FAILED(sim::enter_driver());
+  if (sim::device_at(ordinal) < 0) return CUDA_ERROR_INVALID_DEVICE;
+  *device = sim::device_at(ordinal);
   return CUDA_SUCCESS;
 }
 
 MILLRACE_EXPORT cuDeviceGetName(char* name, int size, CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
-  std::snprintf(name, static_cast<std::size_t>(size), "Simulated GPU %d", device);
+  std::snprintf(name, static_cast<std::size_t>(size), "Simulated GPU %d", sim::index_of(device));
   return CUDA_SUCCESS;
 }
 
 MILLRACE_EXPORT cuDeviceGetPCIBusId(char* id, int size, CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
-  std::snprintf(id, static_cast<std::size_t>(size), "0000:%02x:00.0", static_cast<unsigned>(device) + 1);
+  std::snprintf(id, static_cast<std::size_t>(size), "0000:%02x:00.0", static_cast<unsigned>(sim::index_of(device)) + 1);
   return CUDA_SUCCESS;
 }
 
 MILLRACE_EXPORT cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
-  std::memset(uuid, 0x51, sizeof(*uuid));
-  uuid->bytes[15] = static_cast<unsigned char>(device);
+  std::ranges::copy(sim::uuid_of(sim::index_of(device)), uuid->bytes);
   return CUDA_SUCCESS;
 }
 
@@ -155,16 +157,16 @@ MILLRACE_EXPORT cuDeviceGetAttribute(int* value, int attribute, CUdevice device)
 
 MILLRACE_EXPORT cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
-  sim::objects().contexts[device].flags = flags;
+  sim::objects().contexts[sim::index_of(device)].flags = flags;
   return CUDA_SUCCESS;
 }
 
 MILLRACE_EXPORT cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
-  Context& primary = sim::objects().contexts[device];
+  Context& primary = sim::objects().contexts[sim::index_of(device)];
   if (primary.retained == 0 && sim::host_result() == kDeviceUnavailable) return kDeviceUnavailable;
   MILLRACE_RETURN_IF_FAILED(sim::health_of(primary));
-  if (primary.retained++ == 0 && !sim::Control::get().charge(device, settings().context_bytes)) {
+  if (primary.retained++ == 0 && !sim::Control::get().charge(primary.device, settings().context_bytes)) {
     --primary.retained;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -174,9 +176,9 @@ MILLRACE_EXPORT cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 
 MILLRACE_EXPORT cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
-  std::atomic<int>& retained = sim::objects().contexts[device].retained;
+  std::atomic<int>& retained = sim::objects().contexts[sim::index_of(device)].retained;
   if (retained == 0) return sim::refuse("a context released too often", CUDA_ERROR_INVALID_CONTEXT);
-  if (--retained == 0) sim::Control::get().release(device, settings().context_bytes);
+  if (--retained == 0) sim::Control::get().release(sim::index_of(device), settings().context_bytes);
   return CUDA_SUCCESS;
 }
 

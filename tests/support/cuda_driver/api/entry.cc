@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "tests/support/cuda_driver/capture.h"
+#include "tests/support/cuda_driver/devices.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/settings.h"
 
@@ -39,7 +40,7 @@ CUresult initialise() {
   static Mutex mutex;
   MutexLock lock(mutex);
   if (ended) return kDeinitialised;
-  if (settings().devices == 0) return CUDA_ERROR_NO_DEVICE;
+  if (visible_devices() == 0) return CUDA_ERROR_NO_DEVICE;
   if (initialised_by == getpid()) return CUDA_SUCCESS;
   if (initialised_by != 0) return refuse("cuInit() after fork()", CUDA_ERROR_NOT_INITIALIZED);
   if (settings().init_ms != 0) usleep(settings().init_ms * 1000);
@@ -82,7 +83,7 @@ CUresult enter_stream(CUstream stream, std::shared_ptr<Stream>& found) {
 
 CUresult enter_device(CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(enter_driver());
-  return device >= 0 && device < settings().devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return index_of(device) < 0 ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 Context* current_context() {

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "tests/support/cuda_driver/api/entry.h"
+#include "tests/support/cuda_driver/devices.h"
 #include "tests/support/cuda_driver/settings.h"
 
 namespace millrace::cuda {
@@ -36,7 +37,7 @@ MILLRACE_EXPORT cuMemCreate(CUmemGenericAllocationHandle* handle, std::size_t si
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(wanted->location.id));
   MILLRACE_RETURN_IF_FAILED(sim::fault_now("alloc", "cuMemCreate"));
   const bool shareable = wanted->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  auto physical = sim::Physical::create(wanted->location.id, size, shareable);
+  auto physical = sim::Physical::create(sim::index_of(wanted->location.id), size, shareable);
   if (physical == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = sim::objects().handles.add(std::move(physical));
   return CUDA_SUCCESS;
@@ -81,6 +82,7 @@ MILLRACE_EXPORT cuMemUnmap(CUdeviceptr at, std::size_t size) {
 MILLRACE_EXPORT cuMemSetAccess(CUdeviceptr at, std::size_t size, const CUmemAccessDesc* access, std::size_t count) {
   MILLRACE_RETURN_IF_FAILED(enter_sharing());
   if (count != 1) return sim::refuse("access for several devices is not simulated", CUDA_ERROR_INVALID_VALUE);
+  MILLRACE_RETURN_IF_FAILED(sim::enter_device(access->location.id));
   return Memory::get().set_access(at, size, access->flags) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

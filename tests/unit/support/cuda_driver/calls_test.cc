@@ -8,28 +8,6 @@
 namespace millrace {
 namespace {
 
-TEST_CASE("a simulated device is what the environment says", "[cuda][driver]") {
-  CHECK(play({"device"}).output ==
-        "Simulated GPU 0 at 0000:01:00.0, 51...00, 4096 MiB\n9.0, 4 multiprocessors, sharing 1\ndevice 1: 101\n"
-        "without a context: 201\n");
-  const Played played = play({"device"}, {{"SIM_CUDA_DEVICES", "2"},
-                                          {"SIM_CUDA_VRAM_MIB", "1000"},
-                                          {"SIM_CUDA_CAPABILITY", "120"},
-                                          {"SIM_CUDA_MULTIPROCESSORS", "132"},
-                                          {"SIM_CUDA_VMM", "0"}});
-  INFO(played);
-  CHECK(played.output ==
-        "Simulated GPU 0 at 0000:01:00.0, 51...00, 1000 MiB\n12.0, 132 multiprocessors, sharing 0\ndevice 1: 0\n"
-        "without a context: 201\n");
-}
-
-TEST_CASE("a number that is none ends the process", "[cuda][driver]") {
-  const Played played = play({"device"}, {{"SIM_CUDA_DEVICES", "two"}});
-
-  CHECK(played.status != 0);
-  CHECK(played.reports("simulated CUDA: SIM_CUDA_DEVICES is no number: two\n"));
-}
-
 TEST_CASE("a context is used while somebody retains it", "[cuda][driver]") {
   const Played played = play({"contexts"});
 

@@ -181,11 +181,11 @@ std::string begun_late(Environment environment) {
 
 TEST_CASE("a host is ready once a file is there, and its devices may be another process's until then",
           "[cuda][driver]") {
-  const std::string well = "cuInit: 0\ncuDeviceGetCount: 0\ncuDevicePrimaryCtxRetain: 0\n";
+  const std::string well = "cuInit: 0\ncuDeviceGetCount: 0\ncuDeviceGet: 0\ncuDevicePrimaryCtxRetain: 0\n";
   CHECK(begun_late({{"SIM_CUDA_INIT_RESULT", "802"}}) ==
-        "cuInit: 802\ncuDeviceGetCount: 3\ncuDevicePrimaryCtxRetain: 3\n" + well);
+        "cuInit: 802\ncuDeviceGetCount: 3\ncuDeviceGet: 3\ncuDevicePrimaryCtxRetain: 3\n" + well);
   CHECK(begun_late({{"SIM_CUDA_INIT_RESULT", "46"}}) ==
-        "cuInit: 0\ncuDeviceGetCount: 0\ncuDevicePrimaryCtxRetain: 46\n" + well);
+        "cuInit: 0\ncuDeviceGetCount: 0\ncuDeviceGet: 0\ncuDevicePrimaryCtxRetain: 46\n" + well);
 }
 
 TEST_CASE("a driver may take its time to begin", "[cuda][driver]") {

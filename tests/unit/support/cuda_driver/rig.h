@@ -1,4 +1,4 @@
-// Runs scenes of scenes.h, each in a process of its own.
+// Runs scenes of scenes/scenes.h, each in a process of its own.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -17,6 +17,7 @@
 #include "daemon/backend/cuda/cuda_lane.h"
 #include "daemon/formats/probe.h"
 #include "tests/conformance/bench_of_backend.h"
+#include "tests/support/cuda_driver/uuid.h"
 #include "tests/support/host/decoder_processes.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/host/process.h"
@@ -446,7 +447,7 @@ TEST_CASE("a GPU that rests and does not come up in time is lost", "[cuda]") {
 TEST_CASE("a GPU is not named twice", "[cuda]") {
   if (skips_without_gpu_kernels()) return;
   CudaSettings settings = small_settings();
-  settings.devices = {"0", "gpu-51515151-5151-5151-5151-515151515100"};
+  settings.devices = {"0", "gpu" + sim::uuid_text(0).substr(3)};
 
   const auto made = make(settings);
 

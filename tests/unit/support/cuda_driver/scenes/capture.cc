@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {

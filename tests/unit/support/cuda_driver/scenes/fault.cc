@@ -7,7 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/support/cuda_driver/uuid.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {
@@ -37,13 +38,15 @@ int init(Arguments) {
   };
   for (int round = 0; round < 2; ++round) {
     int count = 0;
+    CUdevice device = -1;
     CUcontext context = nullptr;
     const auto begun = std::chrono::steady_clock::now();
     call("cuInit", 0U);
     const auto took = std::chrono::steady_clock::now() - begun;
     if (took >= std::chrono::milliseconds(200)) std::printf("after 200 ms or more\n");
     call("cuDeviceGetCount", &count);
-    call("cuDevicePrimaryCtxRetain", &context, CUdevice{0});
+    call("cuDeviceGet", &device, 0);
+    call("cuDevicePrimaryCtxRetain", &context, device);
     std::string line;
     if (round == 0) std::getline(std::cin, line);
   }
@@ -149,8 +152,7 @@ Function* nvml_function(const char* name) {
 int nvml(Arguments) {
   need(nvml_function<int()>("nvmlInit_v2")(), "nvmlInit");
   void* device = nullptr;
-  need(nvml_function<int(const char*, void**)>("nvmlDeviceGetHandleByUUID")("GPU-51515151-5151-5151-5151-515151515100",
-                                                                            &device),
+  need(nvml_function<int(const char*, void**)>("nvmlDeviceGetHandleByUUID")(sim::uuid_text(0).c_str(), &device),
        "nvmlDeviceGetHandleByUUID");
   char name[96];
   unsigned milliwatt = 0, celsius = 0, rates[2] = {};

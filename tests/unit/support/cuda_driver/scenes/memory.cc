@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "kernels/cuda/tokenise/tokenise.h"
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {

@@ -27,6 +27,7 @@ std::span<const Scene> capture_scenes();
 std::span<const Scene> image_scenes();
 std::span<const Scene> launch_scenes();
 std::span<const Scene> memory_scenes();
+std::span<const Scene> device_scenes();
 std::span<const Scene> fault_scenes();
 std::span<const Scene> sharing_scenes();
 std::span<const Scene> batch_scenes();
@@ -41,6 +42,7 @@ class Gpu {
   Gpu();
 
   const Driver& cu;
+  CUdevice device = -1;
   CUcontext context = nullptr;
 
   CUstream stream() const;

@@ -1,46 +1,16 @@
-// What calls answer: devices, registering, events, words, threads.
+// What calls answer: contexts, ranges, events, words, threads.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <thread>
 
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {
 
 constexpr std::size_t kBytes = 10'000;
-
-int attribute(const Gpu& gpu, int which) {
-  int value = -1;
-  need(gpu.cu.cuDeviceGetAttribute(&value, which, 0), "cuDeviceGetAttribute");
-  return value;
-}
-
-int device(Arguments) {
-  const Gpu gpu;
-  const Driver& cu = gpu.cu;
-  char name[64], bus[64];
-  CUuuid uuid{};
-  std::size_t bytes = 0;
-  need(cu.cuDeviceGetName(name, sizeof(name), 0), "cuDeviceGetName");
-  need(cu.cuDeviceGetPCIBusId(bus, sizeof(bus), 0), "cuDeviceGetPCIBusId");
-  need(cu.cuDeviceGetUuid_v2(&uuid, 0), "cuDeviceGetUuid");
-  need(cu.cuDeviceTotalMem_v2(&bytes, 0), "cuDeviceTotalMem");
-  std::printf("%s at %s, %02x...%02x, %zu MiB\n", name, bus, uuid.bytes[0], uuid.bytes[15], bytes >> 20);
-  std::printf("%d.%d, %d multiprocessors, sharing %d\n", attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-              attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-              attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-              attribute(gpu, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED));
-  CUdevice other = 0;
-  say("device 1", cu.cuDeviceGet(&other, 1));
-  std::thread([&] {
-    CUdeviceptr at = 0;
-    say("without a context", cu.cuMemAlloc_v2(&at, 1));
-  }).join();
-  return 0;
-}
 
 int contexts(Arguments) {
   const Gpu gpu;
@@ -48,9 +18,9 @@ int contexts(Arguments) {
   int none = 0;
   std::size_t free_bytes = 0, total = 0;
   say("no context", cu.cuCtxSetCurrent(reinterpret_cast<CUcontext>(&none)));
-  need(cu.cuDevicePrimaryCtxRelease_v2(0), "cuDevicePrimaryCtxRelease");
+  need(cu.cuDevicePrimaryCtxRelease_v2(gpu.device), "cuDevicePrimaryCtxRelease");
   say("after the release", cu.cuMemGetInfo_v2(&free_bytes, &total));
-  say("released twice", cu.cuDevicePrimaryCtxRelease_v2(0));
+  say("released twice", cu.cuDevicePrimaryCtxRelease_v2(gpu.device));
   say("made current", cu.cuCtxSetCurrent(gpu.context));
   say("none current", cu.cuCtxSetCurrent(nullptr));
   return 0;
@@ -199,8 +169,8 @@ int threads(Arguments) {
 }
 
 constexpr Scene kCallScenes[] = {
-    {"contexts", contexts},           {"device", device}, {"ranges", ranges},     {"events", events},
-    {"use destroyed", use_destroyed}, {"words", words},   {"refusals", refusals}, {"threads", threads},
+    {"contexts", contexts}, {"ranges", ranges},     {"events", events},   {"use destroyed", use_destroyed},
+    {"words", words},       {"refusals", refusals}, {"threads", threads},
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/cuda/tokenise/tokenise.h"
 #include "kernels/cuda/unpack/unpack.h"
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {

@@ -1,7 +1,7 @@
 // Memory of the host that is registered: by whole pages, and as it is mapped.
 #include <sys/mman.h>
 
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {

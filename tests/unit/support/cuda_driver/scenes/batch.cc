@@ -7,7 +7,7 @@
 #include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/cuda/tokenise/tokenise.h"
 #include "tests/support/pictures/test_images.h"
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {

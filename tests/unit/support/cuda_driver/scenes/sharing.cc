@@ -7,17 +7,19 @@
 #include <string>
 
 #include "proto/base/unique_fd.h"
-#include "tests/unit/support/cuda_driver/scenes.h"
+#include "proto/cuda/shared_memory.h"
+#include "tests/unit/support/cuda_driver/scenes/scenes.h"
 
 namespace millrace::cuda_scenes {
 namespace {
 
 constexpr std::size_t kSharedBytes = std::size_t{8} << 20;
-constexpr CUmemAllocationProp kShareable{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                         .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
-                                         .win32HandleMetaData = nullptr,
-                                         .allocFlags = {}};
+CUmemGenericAllocationHandle shareable(const Gpu& gpu) {
+  const CUmemAllocationProp wanted = shared_memory_of(gpu.device);
+  CUmemGenericAllocationHandle handle = 0;
+  need(gpu.cu.cuMemCreate(&handle, kSharedBytes, &wanted, 0), "cuMemCreate");
+  return handle;
+}
 
 // Where the memory is mapped, which its handle need not outlive.
 CUdeviceptr map(const Gpu& gpu, CUmemGenericAllocationHandle handle, int access) {
@@ -25,7 +27,7 @@ CUdeviceptr map(const Gpu& gpu, CUmemGenericAllocationHandle handle, int access)
   CUdeviceptr at = 0;
   need(cu.cuMemAddressReserve(&at, kSharedBytes, 0, 0, 0), "cuMemAddressReserve");
   need(cu.cuMemMap(at, kSharedBytes, 0, handle, 0), "cuMemMap");
-  const CUmemAccessDesc desc{.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, .flags = access};
+  const CUmemAccessDesc desc{.location = {CU_MEM_LOCATION_TYPE_DEVICE, gpu.device}, .flags = access};
   need(cu.cuMemSetAccess(at, kSharedBytes, &desc, 1), "cuMemSetAccess");
   need(cu.cuMemRelease(handle), "cuMemRelease");
   return at;
@@ -55,9 +57,8 @@ int share(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   const CUstream stream = gpu.stream();
-  CUmemGenericAllocationHandle handle = 0;
+  const CUmemGenericAllocationHandle handle = shareable(gpu);
   int descriptor = -1;
-  need(cu.cuMemCreate(&handle, kSharedBytes, &kShareable, 0), "cuMemCreate");
   need(cu.cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), "export");
   const CUdeviceptr at = map(gpu, handle, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   need(cu.cuMemsetD8Async(at, 0x21, kSharedBytes, stream), "memset");
@@ -102,9 +103,7 @@ int use_shared(Arguments arguments) {
 int free_reserved(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
-  CUmemGenericAllocationHandle handle = 0;
-  need(cu.cuMemCreate(&handle, kSharedBytes, &kShareable, 0), "cuMemCreate");
-  const CUdeviceptr at = map(gpu, handle, CU_MEM_ACCESS_FLAGS_PROT_READ);
+  const CUdeviceptr at = map(gpu, shareable(gpu), CU_MEM_ACCESS_FLAGS_PROT_READ);
   say("free while mapped", cu.cuMemAddressFree(at, kSharedBytes));
   say("unmap", cu.cuMemUnmap(at, kSharedBytes));
   say("free", cu.cuMemAddressFree(at, kSharedBytes));
@@ -117,9 +116,7 @@ int unmap_early(Arguments arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   const CUstream stream = gpu.stream();
-  CUmemGenericAllocationHandle handle = 0;
-  need(cu.cuMemCreate(&handle, kSharedBytes, &kShareable, 0), "cuMemCreate");
-  const CUdeviceptr at = map(gpu, handle, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  const CUdeviceptr at = map(gpu, shareable(gpu), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   Gate gate(gpu);
   gate.hold(stream);
   need(cu.cuMemsetD8Async(at + kSharedBytes / 2, 1, 1, stream), "memset");
