@@ -100,6 +100,10 @@ TEST_CASE("addresses are given back once, and not while memory is mapped there",
   CHECK(play({"free reserved"}).output == "free while mapped: 1\nunmap: 0\nfree: 0\nfree twice: 1\n");
 }
 
+TEST_CASE("memory by descriptor holds neither zeros nor what earlier memory held", "[cuda][driver]") {
+  CHECK(play({"made again"}).output == "holds 0xc7\nholds 0xc7\n");
+}
+
 TEST_CASE("memory that is unmapped under a stream is an illegal address, which sticks", "[cuda][driver]") {
   const Played early = play({"unmap early", "at once"});
   INFO(early);

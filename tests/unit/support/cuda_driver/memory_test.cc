@@ -117,6 +117,15 @@ TEST_CASE("a process may end while its streams work, and from within one", "[cud
   CHECK(exited.errors.empty());
 }
 
+TEST_CASE("what is called after main() by those who end after the driver is told that it has ended", "[cuda][driver]") {
+  const std::string ended = "cuInit: 4\ncuMemFree: 4\ncuStreamSynchronize: 4\ncuDevicePrimaryCtxRelease: 4\n";
+  const Played played = play_soon({"call at the end"});
+
+  INFO(played);
+  CHECK(played.status == 0);
+  CHECK(played.output == "atexit\n" + ended + "static destructor\n" + ended);
+}
+
 TEST_CASE("a child of fork() is refused, and ends at once", "[cuda][driver]") {
   const Environment no_leaks{{"ASAN_OPTIONS", "detect_leaks=0"}};  // the threads that hold memory are not in the child
   const Played played = play_soon({"use after fork"}, no_leaks);

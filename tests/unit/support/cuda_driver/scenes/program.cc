@@ -74,8 +74,9 @@ void Gate::open() {
 int main(int argc, char** argv) {
   using namespace millrace::cuda_scenes;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  for (const auto scenes : {call_scenes(), device_scenes(), capture_scenes(), image_scenes(), launch_scenes(),
-                            registering_scenes(), memory_scenes(), fault_scenes(), sharing_scenes(), batch_scenes()})
+  for (const auto scenes :
+       {call_scenes(), device_scenes(), ending_scenes(), capture_scenes(), image_scenes(), launch_scenes(),
+        registering_scenes(), memory_scenes(), fault_scenes(), sharing_scenes(), batch_scenes()})
     for (const Scene& scene : scenes)
       if (!arguments.empty() && scene.name == arguments[0]) return scene.run(Arguments(arguments).subspan(1));
   std::fprintf(stderr, "no such scene\n");

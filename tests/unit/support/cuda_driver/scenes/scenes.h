@@ -28,6 +28,7 @@ std::span<const Scene> image_scenes();
 std::span<const Scene> launch_scenes();
 std::span<const Scene> memory_scenes();
 std::span<const Scene> device_scenes();
+std::span<const Scene> ending_scenes();
 std::span<const Scene> fault_scenes();
 std::span<const Scene> sharing_scenes();
 std::span<const Scene> batch_scenes();

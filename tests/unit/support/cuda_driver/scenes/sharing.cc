@@ -111,6 +111,20 @@ int free_reserved(Arguments) {
   return 0;
 }
 
+// Memory that is made when other memory was let go.
+int made_again(Arguments) {
+  const Gpu gpu;
+  const CUstream stream = gpu.stream();
+  for (int i = 0; i < 2; ++i) {
+    const CUdeviceptr at = map(gpu, shareable(gpu), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    std::printf("holds 0x%x\n", last_byte(gpu, at, stream));
+    need(gpu.cu.cuMemsetD8Async(at, 0x21, kSharedBytes, stream), "memset");
+    gpu.synchronise(stream);
+    need(gpu.cu.cuMemUnmap(at, kSharedBytes), "cuMemUnmap");
+  }
+  return 0;
+}
+
 // While a stream has yet to write it; `waits`: once it has.
 int unmap_early(Arguments arguments) {
   const Gpu gpu;
@@ -131,8 +145,11 @@ int unmap_early(Arguments arguments) {
   return 0;
 }
 
-constexpr Scene kSharingScenes[] = {
-    {"share", share}, {"use shared", use_shared}, {"free reserved", free_reserved}, {"unmap early", unmap_early}};
+constexpr Scene kSharingScenes[] = {{"share", share},
+                                    {"use shared", use_shared},
+                                    {"free reserved", free_reserved},
+                                    {"unmap early", unmap_early},
+                                    {"made again", made_again}};
 
 }  // namespace
 
