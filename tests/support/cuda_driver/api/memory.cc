@@ -120,11 +120,11 @@ MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned flags)
 }
 
 MILLRACE_EXPORT cuMemHostUnregister(void* at) {
-  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
+  MILLRACE_RETURN_IF_FAILED(sim::enter_driver());
   const std::size_t size = sim::objects().pinned.size_of(at);
-  if (size == 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  sim::Streams::get().wait_for_uses({reinterpret_cast<CUdeviceptr>(at), size});
-  MILLRACE_RETURN_IF_FAILED(sim::enter_context());  // what came of that
+  // Whatever went wrong: its owner may free it when this returns.
+  if (size != 0) sim::Streams::get().wait_for_uses({reinterpret_cast<CUdeviceptr>(at), size});
+  MILLRACE_RETURN_IF_FAILED(sim::enter_unsafe());
   return sim::objects().pinned.remove(at) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
