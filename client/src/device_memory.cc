@@ -131,7 +131,25 @@ Result<void> DeviceMemory::prepare(const UniqueFd& descriptor) {
   static_cast<void>(driver.cuMemRelease(handle));  // the mapping keeps the memory
   MILLRACE_TRY_VOID(mapped);
   mapped_ = true;
-  return checked(driver, driver.cuMemSetAccess(at_, whole, &access, 1), "cuMemSetAccess");
+  MILLRACE_TRY_VOID(checked(driver, driver.cuMemSetAccess(at_, whole, &access, 1), "cuMemSetAccess"));
+  let_peers_in(whole);
+  return {};
+}
+
+// This process's other GPUs, as far as they reach this one: their kernels may use the tensors, too.
+void DeviceMemory::let_peers_in(std::size_t whole) const {
+  const Driver& driver = gpu_.driver();
+  int count = 0;
+  if (driver.cuDeviceGetCount(&count) != cuda::CUDA_SUCCESS) return;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    cuda::CUdevice peer = 0;
+    int can = 0;
+    if (driver.cuDeviceGet(&peer, ordinal) != cuda::CUDA_SUCCESS || peer == gpu_.device()) continue;
+    if (driver.cuDeviceCanAccessPeer(&can, peer, gpu_.device()) != cuda::CUDA_SUCCESS || can == 0) continue;
+    const cuda::CUmemAccessDesc access{.location = cuda::shared_memory_of(peer).location,
+                                       .flags = cuda::CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    static_cast<void>(driver.cuMemSetAccess(at_, whole, &access, 1));
+  }
 }
 
 DeviceMemory::~DeviceMemory() {

@@ -85,6 +85,7 @@ class DeviceMemory {
 
   DeviceMemory(const VisibleGpu& gpu, Bytes size) : gpu_(gpu), size_(size) {}
   Result<void> prepare(const UniqueFd& descriptor);
+  void let_peers_in(std::size_t whole) const;
   Result<Events> record(std::span<void* const> streams) const;
   Result<bool> passed(Events& events) const;  // destroys those that have
   void destroy(Events& events) const;

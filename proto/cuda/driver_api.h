@@ -107,6 +107,7 @@ enum : unsigned {
   X(cuGetErrorString, (CUresult, const char**)) X(cuDeviceGetCount, (int*)) X(cuDeviceGet, (CUdevice*, int))  \
   X(cuDeviceGetName, (char*, int, CUdevice)) X(cuDeviceGetUuid_v2, (CUuuid*, CUdevice))                       \
   X(cuDeviceGetAttribute, (int*, int, CUdevice)) X(cuDeviceTotalMem_v2, (size_t*, CUdevice))                  \
+  X(cuDeviceCanAccessPeer, (int*, CUdevice, CUdevice))                                                        \
   X(cuDeviceGetPCIBusId, (char*, int, CUdevice)) X(cuDevicePrimaryCtxSetFlags_v2, (CUdevice, unsigned))       \
   X(cuDevicePrimaryCtxRetain, (CUcontext*, CUdevice)) X(cuDevicePrimaryCtxRelease_v2, (CUdevice))             \
   X(cuCtxSetCurrent, (CUcontext)) X(cuCtxGetCurrent, (CUcontext*))                                            \

@@ -69,6 +69,26 @@ assert memory.copied(memory.address, 0, ()).shape == (0,)
     )
 
 
+@pytest.mark.parametrize("reach", [True, False])
+def test_other_gpus_of_the_process_read_it_where_they_reach_it(gpus: pytest.MonkeyPatch, reach: bool) -> None:
+    gpus.setenv("SIM_CUDA_DEVICES", "2")
+    gpus.setenv("SIM_CUDA_PEERS", str(int(reach)))
+    run(
+        IMPORT
+        + f"""
+memory = DeviceMemory(UUID, descriptor, SIZE, 2, {{}})
+other = Cuda(1)
+try:
+    np.testing.assert_array_equal(other.read(memory.address, SIZE, other.stream()), expected)
+except AssertionError as error:
+    assert not {reach}, error
+    assert "cuMemcpyDtoHAsync_v2: 1" in str(error), error
+else:
+    assert {reach}
+"""
+    )
+
+
 def test_it_can_be_written_to_all_along_and_the_descriptor_is_the_callers() -> None:
     run(
         IMPORT

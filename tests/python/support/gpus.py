@@ -59,14 +59,14 @@ def patient(folder: Path) -> list[str]:
 
 
 class Cuda:
-    """The simulated driver in this process, with the first GPU's context current in this thread."""
+    """The simulated driver in this process, with a GPU's context current in this thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, ordinal: int = 0) -> None:
         self.library: Any = ctypes.CDLL("libcuda.so.1")
         self.call("cuInit", 0)
         self.context = c_void_p()
         self.device = c_int(-1)
-        self.call("cuDeviceGet", ctypes.byref(self.device), 0)
+        self.call("cuDeviceGet", ctypes.byref(self.device), ordinal)
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), self.device)
         self.call("cuCtxSetCurrent", self.context)
 

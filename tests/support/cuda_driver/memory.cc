@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -132,12 +133,15 @@ bool Memory::map(CUdeviceptr at, Range range) {
   return true;
 }
 
-bool Memory::set_access(CUdeviceptr at, std::size_t size, int access) {
+bool Memory::set_access(CUdeviceptr at, std::size_t size, int device, int access) {
   MutexLock lock(mutex_);
   const auto found = ranges_.find(at);
   if (found == ranges_.end() || found->second.size != size || found->second.allocated) return false;
-  found->second.access = access;
-  return mprotect(in_window(at), size, protection(access)) == 0;
+  Range& range = found->second;
+  range.by_device[device] = access;
+  range.access = cuda::CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  for (const auto& [whose, its] : range.by_device) range.access = std::max(range.access, its);
+  return mprotect(in_window(at), size, protection(range.access)) == 0;
 }
 
 bool Memory::unmap(CUdeviceptr at, bool allocated) {
@@ -159,6 +163,17 @@ std::byte* Memory::find(CUdeviceptr at, std::size_t size, bool write) const {
   if (size > range.size - (at - found->first) || range.access == cuda::CU_MEM_ACCESS_FLAGS_PROT_NONE) return nullptr;
   if (write && range.access != cuda::CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return nullptr;
   return in_window(at);
+}
+
+bool Memory::is_for(int device, CUdeviceptr at, std::size_t size, bool write) const {
+  if (find(at, size, write) == nullptr) return false;
+  MutexLock lock(mutex_);
+  const auto found = around(at);
+  if (found == ranges_.end()) return false;
+  if (found->second.allocated) return true;
+  const auto its = found->second.by_device.find(device);
+  const int least = write ? cuda::CU_MEM_ACCESS_FLAGS_PROT_READWRITE : cuda::CU_MEM_ACCESS_FLAGS_PROT_READ;
+  return its != found->second.by_device.end() && its->second >= least;
 }
 
 bool Memory::range_of(CUdeviceptr at, CUdeviceptr& begin, std::size_t& size) const {

@@ -51,8 +51,9 @@ class Physical {
 struct Range {
   std::size_t size = 0;
   std::shared_ptr<Physical> physical;
-  int access = cuda::CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  bool allocated = false;  // by cuMemAlloc, not cuMemMap
+  int access = cuda::CU_MEM_ACCESS_FLAGS_PROT_NONE;  // the most that a device has
+  std::map<int, int> by_device{};                    // what each has, of what cuMemMap mapped
+  bool allocated = false;                            // by cuMemAlloc, not cuMemMap
 };
 
 class Memory {
@@ -64,11 +65,13 @@ class Memory {
   bool unreserve(CUdeviceptr at, std::size_t size);
   // False: not reserved, or mapped already. Pages are mapped whole; what of the first lies before `at` is in no range.
   bool map(CUdeviceptr at, Range range);
-  bool set_access(CUdeviceptr at, std::size_t size, int access);
+  bool set_access(CUdeviceptr at, std::size_t size, int device, int access);
   bool unmap(CUdeviceptr at, bool allocated);
 
   // Where the host finds [at, at + size); null: not mapped, or not for this access.
   std::byte* find(CUdeviceptr at, std::size_t size, bool write) const;
+  // Whether that device may so use it: memory of cuMemAlloc is every device's to copy.
+  bool is_for(int device, CUdeviceptr at, std::size_t size, bool write) const;
   // False: `at` is in none.
   bool range_of(CUdeviceptr at, CUdeviceptr& begin, std::size_t& size) const;
 

@@ -47,6 +47,7 @@ Settings read() {
           .trace = yes("SIM_CUDA_TRACE", false),
           .scramble = yes("SIM_CUDA_SCRAMBLE", true),
           .vmm = yes("SIM_CUDA_VMM", true),
+          .peers = yes("SIM_CUDA_PEERS", true),
           .read_only_register = yes("SIM_CUDA_READ_ONLY_REGISTER", true),
           .init_result = whole("SIM_CUDA_INIT_RESULT", 0),
           .init_until = text("SIM_CUDA_INIT_UNTIL"),

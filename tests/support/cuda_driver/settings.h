@@ -24,6 +24,7 @@ struct Settings {
   bool trace = false;              // says each operation
   bool scramble = true;            // memory begins as 0xC7, not as zeros
   bool vmm = true;                 // the device can share memory by descriptor
+  bool peers = true;               // devices reach each other's memory
   bool read_only_register = true;  // CU_MEMHOSTREGISTER_READ_ONLY is supported
   int init_result = 0;             // of cuInit(); kDeviceUnavailable: of who retains a context
   std::string init_until;          // it is that until a file of this path is there; empty: always

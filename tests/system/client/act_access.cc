@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "millrace/client.h"
+#include "proto/cuda/driver.h"
 #include "tests/system/client/acts.h"
 #include "tests/system/support/need.h"
 #include "tests/system/support/raw_session.h"
@@ -53,6 +54,30 @@ int act_list(const std::string& socket, Arguments arguments) {
   return 0;
 }
 
+// How many of this process's other GPUs read those bytes there as well; nothing where it has one.
+void say_peers(const TensorView& tensor, const std::vector<std::byte>& bytes) {
+  const cuda::Driver& driver = *need(cuda::Driver::load());
+  const auto check = [&](cuda::CUresult result) { need(driver.checked(result, "a consumer's call")); };
+  int count = 0, equal = 0;
+  check(driver.cuDeviceGetCount(&count));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    if (ordinal == tensor.device()) continue;
+    cuda::CUdevice device = 0;
+    cuda::CUcontext context = nullptr;
+    cuda::CUstream stream = nullptr;
+    check(driver.cuDeviceGet(&device, ordinal));
+    check(driver.cuDevicePrimaryCtxRetain(&context, device));
+    check(driver.cuCtxSetCurrent(context));
+    check(driver.cuStreamCreateWithPriority(&stream, cuda::CU_STREAM_NON_BLOCKING, 0));
+    std::vector<std::byte> read(bytes.size());
+    const cuda::CUresult copied =
+        driver.cuMemcpyDtoHAsync_v2(read.data(), tensor.device_data().address, read.size(), stream);
+    if (copied == cuda::CUDA_SUCCESS) check(driver.cuStreamSynchronize(stream));
+    equal += read == bytes ? 1 : 0;
+  }
+  if (count > 1) say("other GPUs that read the same: " + std::to_string(equal));
+}
+
 int act_gpu_read(const std::string& socket, Arguments arguments) {
   const std::span<const std::string> paths = arguments.subspan(1);
   const auto count = static_cast<std::uint32_t>(paths.size());
@@ -67,6 +92,7 @@ int act_gpu_read(const std::string& socket, Arguments arguments) {
   const std::vector<std::byte> bytes = need(batch.tensor.copy());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   say(std::to_string(batch.tensor.samples()) + " images: " + std::to_string(std::hash<std::string_view>()(text)));
+  if (batch.tensor.device()) say_peers(batch.tensor, bytes);
   return 0;
 }
 

@@ -101,6 +101,22 @@ TEST_CASE("a GPU does not rest while a session has tensors there", "[system][cud
   REQUIRE(owners() == first);
 }
 
+TEST_CASE("a client's other GPUs use its tensors where they reach them", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  const GpuClientMill mill;
+  const auto read_by_two = [&](const std::string& reach) {
+    const Process client = Process::spawn(
+        {.argv = {mill.daemon.client_program(), "gpu_read", mill.daemon.socket(), "cuda:0", mill.paths[0]},
+         .env = {{"SIM_CUDA_DEVICES", "2"}, {"SIM_CUDA_PEERS", reach}, {"SIM_CUDA_STRICT", "0"}}});
+    CAPTURE(client.errors());
+    REQUIRE(client.wait() == 0);
+    return client.output();
+  };
+
+  CHECK_THAT(read_by_two("1"), Catch::Contains("other GPUs that read the same: 1"));
+  CHECK_THAT(read_by_two("0"), Catch::Contains("other GPUs that read the same: 0"));
+}
+
 TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu]") {
   if (skips_without_gpu_kernels()) return;
   const GpuClientMill mill("tensors = \"8 MiB\"\n");

@@ -128,6 +128,13 @@ MILLRACE_EXPORT cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+MILLRACE_EXPORT cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
+  MILLRACE_RETURN_IF_FAILED(sim::enter_device(peer));
+  *can = device != peer && settings().peers ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 MILLRACE_EXPORT cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(device));
   switch (attribute) {

@@ -138,7 +138,7 @@ MILLRACE_EXPORT cuMemHostGetDevicePointer_v2(CUdeviceptr* at, void* host, unsign
 MILLRACE_EXPORT cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t size, CUstream of) {
   std::shared_ptr<Stream> stream;
   MILLRACE_RETURN_IF_FAILED(enter_copy(of, from, stream));
-  if (Memory::get().find(to, size, true) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!Memory::get().is_for(sim::current_context()->device, to, size, true)) return CUDA_ERROR_INVALID_VALUE;
   if (size == 0) return CUDA_SUCCESS;
   // What is registered is read when its turn comes, anything else now.
   std::shared_ptr<std::vector<std::byte>> staged;
@@ -161,7 +161,7 @@ MILLRACE_EXPORT cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size
 MILLRACE_EXPORT cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t size, CUstream of) {
   std::shared_ptr<Stream> stream;
   MILLRACE_RETURN_IF_FAILED(enter_copy(of, to, stream));
-  if (Memory::get().find(from, size, false) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!Memory::get().is_for(sim::current_context()->device, from, size, false)) return CUDA_ERROR_INVALID_VALUE;
   if (size == 0) return CUDA_SUCCESS;
   const bool pinned = sim::objects().pinned.holds(to, size);
   if (!pinned) sim::complain("an asynchronous copy to memory that is not registered");

@@ -83,7 +83,10 @@ MILLRACE_EXPORT cuMemSetAccess(CUdeviceptr at, std::size_t size, const CUmemAcce
   MILLRACE_RETURN_IF_FAILED(enter_sharing());
   if (count != 1) return sim::refuse("access for several devices is not simulated", CUDA_ERROR_INVALID_VALUE);
   MILLRACE_RETURN_IF_FAILED(sim::enter_device(access->location.id));
-  return Memory::get().set_access(at, size, access->flags) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const int device = sim::index_of(access->location.id);
+  const bool is_peer = device != sim::current_context()->device;
+  if (is_peer && !sim::settings().peers) return CUDA_ERROR_INVALID_DEVICE;
+  return Memory::get().set_access(at, size, device, access->flags) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 MILLRACE_EXPORT cuMemExportToShareableHandle(void* to, CUmemGenericAllocationHandle handle, int type,

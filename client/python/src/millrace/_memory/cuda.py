@@ -33,6 +33,7 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "cuDeviceGet": [POINTER(c_int), c_int],
     "cuDeviceGetUuid_v2": [c_void_p, c_int],
     "cuDeviceGetAttribute": [POINTER(c_int), c_int, c_int],
+    "cuDeviceCanAccessPeer": [POINTER(c_int), c_int, c_int],
     "cuDevicePrimaryCtxRetain": [POINTER(c_void_p), c_int],
     "cuDevicePrimaryCtxRelease_v2": [c_int],
     "cuCtxGetCurrent": [POINTER(c_void_p)],
@@ -160,6 +161,13 @@ class Driver:
         device = c_int()
         self.call("cuDeviceGet", device, ordinal)
         return device.value
+
+    def peers_of(self, device: int) -> list[int]:
+        """CUDA's handles of this process's other GPUs that reach that one's memory. Raises as ``check``."""
+        count, can = c_int(), c_int()
+        self.call("cuDeviceGetCount", count)
+        others = [other for other in map(self.device, range(count.value)) if other != device]
+        return [other for other in others if self.result("cuDeviceCanAccessPeer", can, other, device) == 0 and can.value]
 
     def find(self, uuid: bytes) -> int:
         """The number, in this process, of a GPU whose memory can be mapped.
