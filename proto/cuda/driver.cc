@@ -19,6 +19,7 @@ std::string advice_on(CUresult result) {
       return ": the driver's library and its kernel module are of two versions: reboot, or load the module anew";
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
       return ": the libcuda of the package cuda-compat is not for this GPU: take it out of LD_LIBRARY_PATH";
+    case CUDA_ERROR_OPERATING_SYSTEM:
     case CUDA_ERROR_UNKNOWN:
       return ": /dev/nvidia-uvm may be missing (nvidia-modprobe -c 0 -u), or closed to this process";
     default:
@@ -28,7 +29,7 @@ std::string advice_on(CUresult result) {
 
 // What passes by itself, or by what an operator starts: another process may ask again.
 bool may_pass(CUresult result) {
-  return result == CUDA_ERROR_SYSTEM_NOT_READY || result == CUDA_ERROR_UNKNOWN;
+  return result == CUDA_ERROR_SYSTEM_NOT_READY || result == CUDA_ERROR_OPERATING_SYSTEM || result == CUDA_ERROR_UNKNOWN;
 }
 
 Error not_here(const std::string& why) {

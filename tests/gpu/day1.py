@@ -20,6 +20,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 KIT = Path(__file__).resolve().parent
 IMAGES = KIT / "images"
@@ -37,32 +39,48 @@ COPIES = 100 if IS_REAL else 1
 """Of each photograph, so that an epoch takes seconds."""
 PATIENCE = 1 if IS_REAL else 10
 """A simulated GPU computes with the host's processors."""
+MINUTES = 9.5
 
 
 class Day:
-    """Steps, each a program with a limit of time."""
+    """Steps, each a program with a limit of time, all together within ``MINUTES``."""
 
     def __init__(self, name: str, out: Path, work: Path) -> None:
         self.failed: list[str] = []
-        self._table, self._logs, self._out, self._name = out / f"{name}.tsv", work / "logs", out, name
+        self._table, self._logs, self._out, self._name = out / f"{name}.tsv", out / f"{name}-logs", out, name
+        self._ends = time.monotonic() + 60 * MINUTES * PATIENCE
         self.root, self.work = work / "kit", work
+        shutil.rmtree(self._logs, ignore_errors=True)
         self._logs.mkdir()
         self._table.write_text("")
 
     def step(self, name: str, limit: int, *command: str | Path) -> None:
-        log, begun = self._logs / f"{name}.log", time.monotonic()
+        left = self._ends - time.monotonic()
+        if left < 5:
+            return self.skip(name, "the day is over")
+        log, begun, within = self._logs / f"{name}.log", time.monotonic(), min(limit * PATIENCE, left)
+        how = "ok"
         with log.open("ab") as output:
             try:
-                ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, timeout=limit * PATIENCE)
-                status = ran.returncode
-                how = {0: "ok", SKIPPED: "skipped"}.get(status, f"failed ({status})")
-            except subprocess.TimeoutExpired:
-                how = f"failed (after {limit * PATIENCE} s)"
+                how = self._run(command, output, within)
             except OSError as error:
                 how = f"failed ({error})"
         self._say(name, how, time.monotonic() - begun)
         if how != "ok":
             print("".join(f"    {line}\n" for line in log.read_text(errors="replace").splitlines()[-12:]), end="", flush=True)
+
+    @staticmethod
+    def _run(command: tuple[str | Path, ...], output: IO[bytes], within: float) -> str:
+        """In a session of its own, so that all of it ends: compute-sanitizer runs its target as a child."""
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process:
+            try:
+                status = process.wait(within)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return f"failed (after {within:.0f} s)"
+        return {0: "ok", SKIPPED: "skipped"}.get(status, f"failed ({status})")
 
     def skip(self, name: str, why: str) -> None:
         (self._logs / f"{name}.log").write_text(f"{why}\n")
@@ -77,8 +95,10 @@ class Day:
             table.write(f"{line}\n")
 
     def keep_logs(self) -> None:
+        """One file in the place of many."""
         with tarfile.open(self._out / f"{self._name}-logs.tar.gz", "w:gz") as archive:
             archive.add(self._logs, "logs")
+        shutil.rmtree(self._logs)
 
     def benchmark(self, name: str, limit: int, *arguments: str | Path, under: tuple[str, ...] = ()) -> None:
         """The kernels' own program, which calls NVIDIA's runtime: the simulated driver has none."""
@@ -90,31 +110,36 @@ class Day:
         elif under and shutil.which(under[0]) is None:
             self.skip(name, f"{under[0]} is not here")
         else:
-            self.step(name, limit, *under, program, IMAGES, *arguments)
+            self.step(name, limit, *under, program, IMAGES, *arguments)  # static but for the C library
 
 
 def correct(day: Day) -> None:
     python = sys.executable
     checked = ("--checksums", KIT / "checksums.txt", "--only-check")
     mixed = (*checked, "--packed", KIT / "packed")
-    day.step("facts", 120, "sh", "-c", "uname -a; ldd --version | head -n 1; nproc; nvidia-smi -q; time millrace-cuda")
+    day.step("facts", 120, "sh", "-c", "uname -a; ldd --version | head -n 1; nproc; nvidia-smi -q; millrace-cuda")
     day.step("doctor", 60, "millrace", "doctor", "--private", "--cuda", "yes")
     day.benchmark("kernels", 120, *checked)
     day.benchmark("kernels-mixed", 120, *mixed, "--repeat", "10")
     for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
         under = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9")
         day.benchmark(f"sanitizer-{tool}", 60, *mixed, "--every", "20", under=under)
-    day.step("conformance", 150, day.root / "tests/millrace_conformance")
-    day.step("hand-over", 180, day.root / "tests/millrace_system_cuda", "[gpu]", "--durations", "yes")
+    day.step("conformance", 150, "millrace_conformance")
+    day.step("hand-over", 180, "millrace_system_cuda", "[gpu]", "--durations", "yes")
     for name in ("numpy", "torch", "jax", "cupy", "sessions", "resume"):
         day.step(f"python-{name}", 90, python, KIT / "frameworks.py", name, IMAGES)
 
 
-def speed(day: Day) -> None:
+def many_photographs(day: Day) -> Path:
     many = day.work / "many"
     many.mkdir()
     for number, photo in itertools.product(range(COPIES), sorted((IMAGES / "photos").iterdir())):
         shutil.copy(photo, many / f"{number}-{photo.name}")
+    return many
+
+
+def speed(day: Day) -> None:
+    many = many_photographs(day)
     day.benchmark("kernels", 150)
     for lanes in (1, 2, 4):
         with serving(day.work, f"[cuda]\nlanes = {lanes}\n", many) as socket:
@@ -122,12 +147,12 @@ def speed(day: Day) -> None:
             for memory, dtype, cache in itertools.product(("host", "cuda:0"), ("uint8", "float16"), ("off", "packed")):
                 further = ["--batch", "256", "--slots", "4", "--memory", memory, "--dtype", dtype, "--cache", cache]
                 day.step(f"images-lanes{lanes}-{memory}-{dtype}-{cache}", 30, *command, *further)
-    day.step("host-cost", 60, "millrace_bench_host_cost", "cuda", IMAGES / "photos")
+    day.step("host-cost", 60, "env", "SIM_CUDA_INSTANT=1", "millrace_bench_host_cost", "cuda", IMAGES / "photos")  # of the host alone
     day.step("dali", 60, sys.executable, KIT / "dali_peer.py", IMAGES / "photos")
 
 
 def beside(day: Day) -> None:
-    day.step("training", 300, sys.executable, KIT / "beside.py", "training", IMAGES)
+    day.step("training", 300, sys.executable, KIT / "beside.py", "training", many_photographs(day))
     day.step("soak", 240, sys.executable, KIT / "beside.py", "soak", IMAGES)
 
 
@@ -137,15 +162,15 @@ def serving(work: Path, settings: str, folder: Path) -> Iterator[Path]:
     config, socket = work / "settings.toml", work / "speed.sock"
     config.write_text(settings)
     command = ["millraced", "--config", config, "--cuda", "yes", "--socket", socket, "--root", folder]
-    with (work / "logs/millraced.log").open("ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as daemon:
+    with (work / "millraced.log").open("ab") as log, subprocess.Popen(command, stdout=log, stderr=log) as daemon:
         until = time.monotonic() + 120
         ping = ["millrace", "ping", "--alive", "--socket", socket]
-        while subprocess.run(ping, capture_output=True).returncode != 0 and daemon.poll() is None and time.monotonic() < until:
+        while subprocess.run(ping, capture_output=True, check=False).returncode != 0 and daemon.poll() is None and time.monotonic() < until:
             time.sleep(0.1)
         try:
             yield socket
         finally:
-            daemon.terminate()
+            daemon.kill()
 
 
 DAYS: dict[str, Callable[[Day], None]] = {"correct": correct, "speed": speed, "beside": beside}
@@ -159,6 +184,17 @@ def unpack(work: Path) -> None:
         wheel.extractall(work / "python")
 
 
+def wrapped(work: Path) -> Path:
+    """The programs' folder: each begins with the kit's libraries, which a Python of the machine's must not get."""
+    folder = work / "wrapped"
+    folder.mkdir()
+    for program in (work / "kit").glob("[bt]*/*"):
+        path = f"${{LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}}{work}/kit/lib"
+        (folder / program.name).write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={path} exec {program} "$@"\n')
+        (folder / program.name).chmod(0o755)
+    return folder
+
+
 def prepend(name: str, place: Path) -> None:
     os.environ[name] = os.pathsep.join(filter(None, (str(place), os.environ.get(name))))
 
@@ -169,17 +205,16 @@ def main() -> int:
         return 0 if {"-h", "--help", "help"} & set(sys.argv) else 2
     out = Path(sys.argv[2]).resolve()
     out.mkdir(parents=True, exist_ok=True)
+    os.umask(0o022)  # the tests' other users read what is unpacked
     with tempfile.TemporaryDirectory(prefix="millrace-day1-") as place:
         work = Path(place)
-        work.chmod(0o755)  # for the tests' other users
+        work.chmod(0o755)
         unpack(work)
-        given = os.environ.get("LD_LIBRARY_PATH")
-        os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, (given, str(work / "kit/lib"))))
-        prepend("PATH", work / "kit/bin")
+        prepend("PATH", wrapped(work))
         prepend("PYTHONPATH", work / "python")
-        daemon = {"MILLRACE_DAEMON": str(work / "kit/bin/millraced"), "MILLRACE_TEST_DATA": str(IMAGES)}
+        daemon = {"MILLRACE_DAEMON": str(work / "wrapped/millraced"), "MILLRACE_TEST_DATA": str(IMAGES)}
         os.environ.update(daemon, XDG_STATE_HOME="/dev/null", NO_COLOR="1")
-        if subprocess.run(["millrace-cuda"]).returncode != 0:
+        if subprocess.run(["millrace-cuda"], check=False).returncode != 0:
             print("day1.py: there is no GPU for this process", file=sys.stderr)
             return SKIPPED
         day = Day(sys.argv[1], out, work)

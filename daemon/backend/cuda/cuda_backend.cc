@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -79,14 +80,26 @@ BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& se
       .copies_files = true};
 }
 
-// Where CUDA cannot be used as yet, those of the kernel's driver stand for its own: each is tried again and again.
+bool is_uuid(const std::string& name) {
+  return cuda::uuid_from_text(name).has_value();
+}
+
+// Where CUDA cannot be used as yet, those of the kernel's driver stand for its own: each is tried again and again. CUDA's
+// numbers are not the kernel's, and which GPUs CUDA_VISIBLE_DEVICES hides the kernel does not know.
 Result<std::vector<Gpu>> gpus_there_are(const CudaSettings& cuda) {
   Result<std::vector<Gpu>> all = list_gpus(cuda_program(cuda.worker));
   if (all || all.error().code != Code::kUnavailable || cuda.wanted != Wanted::kAuto) return all;
+  if (!std::all_of(cuda.devices.begin(), cuda.devices.end(), is_uuid) || std::getenv("CUDA_VISIBLE_DEVICES") != nullptr)
+    return all;
   std::vector<Gpu> known = gpus_of_kernel(cuda.kernel_gpus);
+  for (const std::string& name : cuda.devices) {
+    const auto is_it = [&](const Gpu& gpu) { return is_named(gpu, name); };
+    if (std::none_of(known.begin(), known.end(), is_it))
+      known.push_back({.uuid = *cuda::uuid_from_text(name), .name = "GPU"});
+  }
   if (known.empty()) return all;
-  log_warning(all.error().message + "; the kernel has " + std::to_string(known.size()) +
-              " GPUs: each is tried again, at least once a minute");
+  log_warning(all.error().message + "; " + std::to_string(known.size()) +
+              " GPUs that the kernel or cuda.devices names begin as lost, and are tried again");
   return known;
 }
 
@@ -115,8 +128,15 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
   if (!all) return without(all.error());
   MILLRACE_TRY(const std::vector<Gpu> gpus, chosen(*std::move(all), cuda.devices));
   Error last{Code::kUnsupported, "there is no GPU"};
+  std::vector<std::unique_ptr<CudaDevice>> devices;  // they come up at once
   for (const Gpu& gpu : gpus) {
-    auto backend = CudaBackend::create(gpu, static_cast<std::uint32_t>(backends.size()), cuda, services);
+    devices.push_back(CudaBackend::device_of(gpu, cuda));
+    MILLRACE_TRY_VOID(devices.back()->begin());
+  }
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const Gpu& gpu = gpus[i];
+    auto backend =
+        CudaBackend::create(gpu, std::move(devices[i]), static_cast<std::uint32_t>(backends.size()), cuda, services);
     if (backend) {
       backends.push_back(*std::move(backend));
       continue;
@@ -128,18 +148,23 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
   return backends.empty() ? without(last) : Result<std::vector<std::unique_ptr<Backend>>>(std::move(backends));
 }
 
-Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings,
-                                                     const BackendServices& services) {
-  const CudaStaging staging = staging_of(settings);
-  const auto start = [program = cuda_program(settings.worker), uuid = gpu.uuid,
-                      order = order_of(settings, staging)]() -> Result<std::shared_ptr<device_host::HostProcess>> {
+std::unique_ptr<CudaDevice> CudaBackend::device_of(const Gpu& gpu, const CudaSettings& settings) {
+  const auto start =
+      [program = cuda_program(settings.worker), uuid = gpu.uuid,
+       order = order_of(settings, staging_of(settings))]() -> Result<std::shared_ptr<device_host::HostProcess>> {
     MILLRACE_TRY(std::shared_ptr<CudaWorker> worker, CudaWorker::start(program, uuid, order));
     return std::shared_ptr<device_host::HostProcess>(std::move(worker));
   };
-  auto device = std::make_unique<CudaDevice>(
+  return std::make_unique<CudaDevice>(
       device_host::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start, .rest_after = settings.rest});
-  MILLRACE_TRY_VOID(device->start());
-  return std::unique_ptr<Backend>(new CudaBackend(gpu, number, std::move(device), staging, settings, services));
+}
+
+Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::unique_ptr<CudaDevice> device,
+                                                     std::uint32_t number, const CudaSettings& settings,
+                                                     const BackendServices& services) {
+  MILLRACE_TRY_VOID(device->wait_until_begun());
+  return std::unique_ptr<Backend>(
+      new CudaBackend(gpu, number, std::move(device), staging_of(settings), settings, services));
 }
 
 CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<CudaDevice> device, CudaStaging staging,
@@ -147,6 +172,7 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
     : number_(number),
       settings_(settings),
       info_(info_of(gpu, number, settings)),
+      latest_(info_),
       staging_(staging),
       device_(std::move(device)),
       memory_(settings.tensors.count == 0 ? nullptr
@@ -164,7 +190,9 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
 
 BackendInfo CudaBackend::info() const {
   const std::shared_ptr<CudaWorker> worker = device_->current();
-  return worker ? info_of(worker->gpu(), number_, settings_) : info_;
+  MutexLock lock(mutex_);
+  if (worker) latest_ = info_of(worker->gpu(), number_, settings_);
+  return latest_;
 }
 
 Result<void> CudaBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {

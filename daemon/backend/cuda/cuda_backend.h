@@ -15,6 +15,7 @@
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/cuda/cuda_worker.h"
 #include "daemon/backend/device_host/lane_threads.h"
+#include "proto/base/mutex.h"
 
 namespace millrace {
 
@@ -27,13 +28,16 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
 
 class CudaBackend final : public Backend {
  public:
-  // `number`: of its name. Errors: CudaDevice's.
-  static Result<std::unique_ptr<Backend>> create(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings,
+  // Which the caller begins, so that several come up at once.
+  static std::unique_ptr<CudaDevice> device_of(const Gpu& gpu, const CudaSettings& settings);
+  // `device`: has begun. `number`: of its name. Errors: CudaDevice::wait_until_begun()'s.
+  static Result<std::unique_ptr<Backend>> create(const Gpu& gpu, std::unique_ptr<CudaDevice> device,
+                                                 std::uint32_t number, const CudaSettings& settings,
                                                  const BackendServices& services);
   ~CudaBackend() override { shutdown(); }
 
-  // As the process says that has the GPU now; while it is lost, as was known at the start.
-  BackendInfo info() const override;
+  // As the process says that has the GPU; as it said last where there is none, or as was known at the start.
+  BackendInfo info() const override MILLRACE_EXCLUDES(mutex_);
   QueueDepth queue_depth() const override {
     return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 16, .most = 64};
   }
@@ -49,7 +53,9 @@ class CudaBackend final : public Backend {
 
   const std::uint32_t number_;
   const CudaSettings settings_;
-  const BackendInfo info_;
+  const BackendInfo info_;  // at the start: name, lanes and memory stay
+  mutable Mutex mutex_;
+  mutable BackendInfo latest_ MILLRACE_GUARDED_BY(mutex_);
   const CudaStaging staging_;  // of a lane
   const std::unique_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaMemory> memory_;  // shared with sessions' arenas. nullptr: sessions may have none

@@ -26,7 +26,7 @@ const Key kKeys[] = {
     {"cuda.tensors", number(in_group<&CudaSettings::tensors>, 0, 1024ULL << 30), "Of each GPU's memory, for the tensors of sessions that ask for them there. It is charged until the process that had the session ends. 0: no session may have any."},
     {"cuda.staging", number(in_group<&CudaSettings::staging>, 16ULL << 20, 16ULL << 30), "Of the host's memory, pinned, for each GPU: files on their way there and tensors on their way back. Larger images are made by the CPU."},
     {"cuda.hang_milliseconds", number(in_group<&CudaSettings::hang>, 100, 600'000), "A GPU that has not finished a batch by then passes for lost: its process is killed and started anew, and its samples go to the CPU."},
-    {"cuda.rest_milliseconds", number(in_group<&CudaSettings::rest>, 0, 86'400'000), "When a GPU has made nothing for so long, and no session has tensors in its memory, its process ends: what its CUDA context takes (some hundreds of MiB) is free for others. The next image waits for a new process, a second or two. 0: never."},
+    {"cuda.rest_milliseconds", number(in_group<&CudaSettings::rest>, 0, 86'400'000), "When a GPU has made nothing for so long, and no living process has had tensors in its memory, its process ends: what its CUDA context takes (some hundreds of MiB) is free for others. The next image waits for a new process. 0: never."},
     {"cuda.worker", place(in_group<&CudaSettings::worker>), "The program that owns a GPU. Empty: millrace-cuda, beside millraced or in ../libexec/millrace."},
 
     {"backends.cuda", choice(in_group<&CudaSettings::wanted>, kWantedWords), "Decode and transform baseline JPEG files on NVIDIA's GPUs; what they cannot do goes to the CPU. \"auto\": where there are some. \"yes\": the daemon does not start without. \"no\": their memory is left to others."},
@@ -37,9 +37,12 @@ const Key kKeys[] = {
 std::uint64_t gpus_of(const CudaSettings& settings) {
   if (settings.wanted == Wanted::kNo) return 0;
   if (!settings.devices.empty()) return settings.devices.size();
+  std::uint64_t gpus = 0;
   std::error_code none;
-  const auto all = std::filesystem::directory_iterator(settings.kernel_gpus, none);
-  return std::max<std::uint64_t>(1, none ? 0 : static_cast<std::uint64_t>(std::distance(begin(all), end(all))));
+  for (auto at = std::filesystem::directory_iterator(settings.kernel_gpus, none); !none && at != end(at);
+       at.increment(none))
+    ++gpus;
+  return std::max<std::uint64_t>(1, gpus);
 }
 
 std::vector<Complaint> complaints(const Settings& settings) {

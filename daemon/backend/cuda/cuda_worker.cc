@@ -92,6 +92,7 @@ Result<void> CudaWorker::greet(std::chrono::milliseconds patience) {
                  "millrace-cuda does not come up within " + std::to_string(patience.count() / 1000) + " seconds"};
   if (heard == Heard::kEnd) return Error{Code::kUnavailable, "millrace-cuda ended as it began"};
   MILLRACE_TRY(gpu_, gpu_of(ready));
+  if (gpu_.uuid != uuid_) return Error{Code::kUnavailable, "millrace-cuda serves another GPU than it was told to"};
   return {};
 }
 

@@ -21,10 +21,12 @@ using device_host::Heard;
 
 constexpr std::chrono::seconds kPatienceWithList{60};  // without persistence mode eight GPUs take half a minute
 
+constexpr std::size_t kMostGpus = 64;  // of a host
+
 // What it says until the list ends.
 Result<std::vector<Gpu>> hear_gpus(int control) {
   std::vector<Gpu> gpus;
-  for (;;) {
+  while (gpus.size() <= kMostGpus) {
     CudaReady ready;
     const Heard heard = device_host::receive(control, ready, Clock::now() + kPatienceWithList);
     if (heard == Heard::kLate)
@@ -36,6 +38,7 @@ Result<std::vector<Gpu>> hear_gpus(int control) {
     MILLRACE_TRY(Gpu gpu, gpu_of(ready));
     gpus.push_back(std::move(gpu));
   }
+  return Error{Code::kUnsupported, "millrace-cuda names more than " + std::to_string(kMostGpus) + " GPUs"};
 }
 
 // The value of "GPU UUID: \t GPU-8f6c...", for the key "GPU UUID"; empty: it is another line.

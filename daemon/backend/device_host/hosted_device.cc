@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirstPause{1000}, kLongestPause{60'000}, kHealthy{60'000};
-constexpr std::chrono::milliseconds kLookForRest{10'000};
+constexpr std::chrono::milliseconds kLookForRestLeast{100}, kLookForRest{10'000};
 constexpr std::chrono::milliseconds kLook{20};  // how often a killed process is looked after
 constexpr std::chrono::seconds kPatienceAtFirst{20}, kPatience{120};
 
@@ -45,7 +45,7 @@ Result<void> HostedDevice::wait_until_begun() {
   if (is_hopeless) return first;
   if (!first) {
     MutexLock telling(telling_);
-    if (!current()) health_.lost(first.error().message);
+    if (!current() && !resting()) health_.lost(first.error().message);
   }
   return {};
 }
@@ -113,12 +113,13 @@ std::shared_ptr<HostProcess> HostedDevice::wanted(std::chrono::milliseconds pati
       if (!changed_.wait_until(mutex_, until)) break;
     }
     used_ = Clock::now();
-    if (!rests_ || closed_) return current_;
+    if (current_ || closed_) return current_;
     rests_ = false;  // others do not wait for it as well
   }
   MutexLock telling(telling_);
   std::shared_ptr<HostProcess> process = current();
-  if (!process) health_.lost("it has not come up within " + std::to_string(patience.count()) + " ms");
+  if (!process && !health_.is_lost())
+    health_.lost("it has not come up within " + std::to_string(patience.count()) + " ms");
   return process;
 }
 
@@ -199,7 +200,7 @@ int HostedDevice::until_rest() const {
   MutexLock lock(mutex_);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(used_ + is_.rest_after - Clock::now());
   const auto next = left.count() > 0 ? left : is_.rest_after;  // it is in use
-  return static_cast<int>(std::min(next, kLookForRest).count());
+  return static_cast<int>(std::clamp(next, kLookForRestLeast, kLookForRest).count());
 }
 
 // Whether it does so now. Nobody has its process: who gets it from here on has to ask under the mutex.

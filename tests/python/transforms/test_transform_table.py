@@ -1,4 +1,4 @@
-"""doc/transforms.md and doc/albumentations_and_dali.md against the libraries that are installed: each transform once, and the translation does what the table says."""
+"""The tables of transforms against the libraries that are installed: each transform once, and the translation does what they say."""
 
 from __future__ import annotations
 

@@ -178,9 +178,10 @@ def _mapped(driver: _cuda.Driver, device: int, descriptor: int, size: int) -> tu
             driver.call("cuMemMap", address, whole, 0, handle, 0)
             try:
                 driver.call("cuMemSetAccess", address, whole, ctypes.addressof(access), 1)
-                for peer in driver.peers_of(device):  # whose kernels may then use the tensors, too
-                    access = _cuda.Access(_cuda.Location(1, peer), _READ_AND_WRITE)
-                    driver.result("cuMemSetAccess", address, whole, ctypes.addressof(access), 1)
+                with contextlib.suppress(Error):  # of another GPU
+                    for peer in driver.peers_of(device):  # whose kernels may then use the tensors, too
+                        access = _cuda.Access(_cuda.Location(1, peer), _READ_AND_WRITE)
+                        driver.result("cuMemSetAccess", address, whole, ctypes.addressof(access), 1)
             except BaseException:
                 driver.result("cuMemUnmap", address, whole)
                 raise
