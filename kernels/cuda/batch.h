@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "kernels/tensor/resample_spec.h"
+
 namespace millrace::kernels::cuda {
 
 inline constexpr int kMostComponents = 3;
@@ -53,9 +55,11 @@ struct ComponentJob {
   std::uint16_t quant;               // in the batch's quantisation tables
 };
 
+// One tensor of an image. An image of several views has a job for each, one after the other: the first one's scan is
+// decoded, the others have its ranges of tokens and blocks, and `decoded` is its number.
 struct ImageJob {
-  std::uint64_t bytes;             // where the scan's data begins in the batch's encoded bytes, stuffing included
-  std::uint32_t byte_count;        // to the end of the file; 0: a packed image, whose groups are unpacked
+  std::uint64_t bytes;       // where the scan's data begins in the batch's encoded bytes, stuffing included
+  std::uint32_t byte_count;  // to the end of the file; 0: a packed image, whose groups are unpacked, or a further view
   std::uint32_t restart_interval;  // MCUs; 0: none
   std::uint16_t width, height;
   std::uint16_t mcu_columns, mcu_rows;
@@ -79,6 +83,9 @@ struct ImageJob {
   // Along the stored picture's columns and rows, as the crop: the size to which it is resampled, and which of its
   // outputs is the tensor's first, counted as in the turned picture. 0: to the tensor's size.
   std::uint16_t resized_width, resized_height, window_left, window_top;
+  std::uint16_t tensor_width, tensor_height;  // as the tensor is, turned
+  Filter filter;
+  std::uint32_t decoded;  // in the batch's jobs: whose Status says what became of the image
 };
 inline constexpr std::uint32_t kComputed = 0xffffffff;
 

@@ -36,8 +36,7 @@ class BatchRun {
         tokens_(plan.tokens),
         blocks_(plan.blocks),
         scratch_(kTokeniseGrid * scratch_bytes(TokeniseShape{}, threads) / sizeof(std::uint64_t)),
-        batch_{std::vector<std::byte>(plan.refusals.size() * plan.tensor_bytes, kUnwritten),
-               std::vector<Status>(plan.jobs.size())} {}
+        batch_{std::vector<std::byte>(plan.tensors_bytes, kUnwritten), std::vector<Status>(plan.jobs.size())} {}
 
   template <class Executor>
   void all(const Executor& executor) {

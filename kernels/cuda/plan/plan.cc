@@ -5,7 +5,6 @@
 #include "kernels/cuda/plan/packed_groups.h"
 #include "kernels/cuda/plan/start_points.h"
 #include "kernels/cuda/plan/tile_plan.h"
-#include "kernels/cuda/plan/weight_table.h"
 #include "kernels/cuda/tokenise/tokenise_args.h"
 #include "kernels/jpeg/restart_intervals.h"
 #include "kernels/tensor/store_table.h"
@@ -13,42 +12,7 @@
 namespace millrace::kernels::cuda {
 namespace {
 
-constexpr int kMostSide = 65535;
 constexpr std::size_t kMostWeights = std::size_t{1} << 30;
-
-bool is_side(int side) {
-  return side >= 1 && side <= kMostSide;
-}
-
-bool lies_in(const Box& box, Size size) {
-  return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 && box.left <= size.width - box.width &&
-         box.top <= size.height - box.height;
-}
-
-std::string_view put_crop(const ImageRequest& request, Size size, Size tensor, ImageJob& job) {
-  if (!lies_in(request.crop, oriented(size, request.orientation))) return "the crop lies outside the image";
-  const Box crop = stored_box(request.crop, size, request.orientation);
-  job.crop_left = static_cast<std::uint16_t>(crop.left);
-  job.crop_top = static_cast<std::uint16_t>(crop.top);
-  job.crop_width = static_cast<std::uint16_t>(crop.width);
-  job.crop_height = static_cast<std::uint16_t>(crop.height);
-  job.turn = turn_of(request.orientation);
-  job.flip = request.flip == Flip::kHorizontal;
-  if (request.resized == Size{} && request.window == Box{}) return {};
-  const Box& window = request.window;
-  if (!is_side(request.resized.width) || !is_side(request.resized.height) || !lies_in(window, request.resized) ||
-      Size{window.width, window.height} != tensor)
-    return "the window does not lie in the resized picture, or is not the tensor's size";
-  job.resized_width = static_cast<std::uint16_t>(request.resized.width);
-  job.resized_height = static_cast<std::uint16_t>(request.resized.height);
-  job.window_left = static_cast<std::uint16_t>(window.left);
-  job.window_top = static_cast<std::uint16_t>(window.top);
-  if (swaps_sides(request.orientation)) {
-    std::swap(job.resized_width, job.resized_height);
-    std::swap(job.window_left, job.window_top);
-  }
-  return {};
-}
 
 // Room for all tokens that a well-formed scan can have: two bits of data a token at least, but for three runs of zeros
 // a block.
@@ -56,13 +20,6 @@ std::uint32_t token_capacity(std::uint64_t scan_bytes, std::uint64_t blocks, std
   const std::uint64_t most = std::min(4 * scan_bytes + 3 * blocks, 63 * blocks);
   const std::uint64_t room = segments == 0 ? most + 4 : 2 * (most + segments * kTokenPiece);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>((room + 3) / 4 * 4, UINT32_MAX - 3));
-}
-
-bool are_possible(const Patches& patches, Size size) {
-  const bool sides =
-      is_side(patches.width) && is_side(patches.height) && is_side(patches.merge) && is_side(patches.temporal);
-  return sides && size.width % (std::int64_t{patches.width} * patches.merge) == 0 &&
-         size.height % (std::int64_t{patches.height} * patches.merge) == 0;
 }
 
 PatchSpec patch_spec(const StoreSpec& store) {
@@ -81,55 +38,29 @@ bool is_judged_from_start(const jpeg::Header& header) {
 }  // namespace
 
 TensorSpec tensor_spec(const BatchRecipe& recipe) {
-  return {static_cast<std::uint16_t>(recipe.size.width),
-          static_cast<std::uint16_t>(recipe.size.height),
-          recipe.filter,
-          recipe.order,
-          recipe.store.layout,
-          recipe.store.channels,
-          static_cast<std::uint8_t>(bytes_of(recipe.store.dtype)),
-          recipe.fidelity,
-          patch_spec(recipe.store)};
-}
-
-std::uint8_t turn_of(Orientation orientation) {
-  const Point first = stored_point({0, 0}, {2, 2}, orientation);
-  return static_cast<std::uint8_t>((first.x != 0 ? kMirrorsColumns : 0) | (first.y != 0 ? kMirrorsRows : 0) |
-                                   (swaps_sides(orientation) ? kSwapsSides : 0));
-}
-
-void put_frame(const jpeg::Header& header, ImageJob& job) {
-  const jpeg::SeekGrid grid = jpeg::seek_grid(header);
-  job.width = static_cast<std::uint16_t>(header.size.width);
-  job.height = static_cast<std::uint16_t>(header.size.height);
-  job.mcu_columns = static_cast<std::uint16_t>(grid.columns);
-  job.mcu_rows = static_cast<std::uint16_t>(grid.rows);
-  job.components = static_cast<std::uint8_t>(header.components);
-  job.blocks_in_mcu = static_cast<std::uint8_t>(grid.blocks_in_mcu);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
-    job.component[i].h = header.component[i].h;
-    job.component[i].v = header.component[i].v;
-  }
+  return {recipe.order,          recipe.store.layout,
+          recipe.store.channels, static_cast<std::uint8_t>(bytes_of(recipe.store.dtype)),
+          recipe.fidelity,       patch_spec(recipe.store)};
 }
 
 bool is_possible(const BatchRecipe& recipe) {
-  return is_side(recipe.size.width) && is_side(recipe.size.height) &&
-         (!recipe.store.patches || are_possible(*recipe.store.patches, recipe.size));
+  return recipe.size == Size{} || is_storable(recipe.store, recipe.size);
 }
 
 Planner::Planner(const BatchRecipe& recipe, const PlannerSettings& settings)
     : recipe_(recipe), settings_(settings), tables_(std::min(settings.table_slots, std::uint32_t{65536})) {
   const StoreTable table(recipe.store);
   plan_.spec = tensor_spec(recipe);
-  plan_.tensor_bytes = table.image_bytes(recipe.size);
+  plan_.tensor_bytes = image_bytes(recipe.size);
   plan_.table_slots = tables_.slots();
   for (int c = 0; c < table.channels(); ++c)
     plan_.store.insert(plan_.store.end(), std::begin(table.plane(c).values), std::end(table.plane(c).values));
 }
 
-void Planner::clear(std::size_t requests) {
+void Planner::clear() {
   plan_.refusals.clear();
   plan_.requests.clear();
+  plan_.places.clear();
   plan_.jobs.clear();
   plan_.tiles.clear();
   plan_.segments.clear();
@@ -137,32 +68,58 @@ void Planner::clear(std::size_t requests) {
   plan_.shapes.clear();
   plan_.quants.clear();
   plan_.weights.clear();
-  plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = 0;
+  plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = plan_.tensors_bytes = 0;
   quants_.clear();
   tables_.begin_batch();
-  const std::size_t images = std::max<std::size_t>(requests, 1);
-  tiles_of_image_ = static_cast<int>((settings_.wanted_tiles + images - 1) / images);
 }
 
 const BatchPlan& Planner::plan(std::span<const ImageRequest> requests) {
-  clear(requests.size());
+  clear();
+  std::size_t tensors = 0;
+  for (const ImageRequest& request : requests) tensors += std::max<std::size_t>(request.views.size(), 1);
+  tensors = std::max<std::size_t>(tensors, 1);
+  tiles_of_tensor_ = static_cast<int>((settings_.wanted_tiles + tensors - 1) / tensors);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const std::size_t segments = plan_.segments.size(), weights = plan_.weights.size();
-    plan_.refusals.push_back(add(requests[i], i));
+    const std::size_t segments = plan_.segments.size(), weights = plan_.weights.size(), tiles = plan_.tiles.size();
+    plan_.refusals.push_back(add(requests[i]));
     if (plan_.refusals.back().empty()) {
-      plan_.requests.push_back(static_cast<std::uint32_t>(i));
+      plan_.requests.resize(plan_.jobs.size(), static_cast<std::uint32_t>(i));
       continue;
     }
     plan_.segments.resize(segments);
     plan_.weights.resize(weights);
+    plan_.tiles.resize(tiles);
   }
   plan_.new_tables = tables_.new_tables();
   plan_.table_runs = tables_.runs();
   return plan_;
 }
 
-// What was appended to segments and weights for an image that is refused goes again; tiles come last.
-std::string_view Planner::add(const ImageRequest& request, std::uint64_t tensor) {
+std::uint64_t Planner::image_bytes(Size size) const {
+  const std::uint64_t frames = recipe_.store.patches ? static_cast<std::uint64_t>(recipe_.store.patches->temporal) : 1;
+  const bool is_size = is_storable(recipe_.store, size);
+  return is_size ? std::uint64_t{plan_.spec.element_bytes} * static_cast<std::uint64_t>(channels_of(plan_.spec)) *
+                       static_cast<std::uint64_t>(size.width) * static_cast<std::uint64_t>(size.height) * frames
+                 : 0;
+}
+
+// What the request says of its tensors, and where they go. Those of a refused one have their places, too.
+void Planner::take_views(const ImageRequest& request) {
+  views_.assign(request.views.begin(), request.views.end());
+  if (views_.empty())
+    views_.push_back({request.crop, request.flip, request.resized, request.window, recipe_.size, recipe_.filter});
+  places_.clear();
+  for (ViewRequest& view : views_) {
+    if (view.size == Size{}) view.size = recipe_.size;
+    if (!view.filter) view.filter = recipe_.filter;
+    places_.push_back({plan_.tensors_bytes, image_bytes(view.size)});
+    plan_.tensors_bytes += places_.back().bytes;
+  }
+}
+
+// What was appended to segments, weights and tiles for an image that is refused goes again; the rest comes last.
+std::string_view Planner::add(const ImageRequest& request) {
+  take_views(request);
   const bool is_packed = request.kind == ImageKind::kPacked;
   const auto of_file = is_packed ? std::nullopt : jpeg::read_header(request.file_untrusted, jpeg::Chroma::kQuarter);
   const jpeg::Header* const header = is_packed ? read_packed(request) : of_file ? &*of_file : nullptr;
@@ -175,25 +132,70 @@ std::string_view Planner::add(const ImageRequest& request, std::uint64_t tensor)
   ImageJob job{};
   put_frame(*header, job);
   if (const auto reason = is_packed ? "" : add_scan(request, *header, job); !reason.empty()) return reason;
-  job.output = tensor * plan_.tensor_bytes;
-  if (const auto reason = put_crop(request, header->size, recipe_.size, job); !reason.empty()) return reason;
   if (const auto reason = add_quants(*header, job); !reason.empty()) return reason;
   if (const auto reason = is_packed ? "" : add_tables(*header, job); !reason.empty()) return reason;
-  add_weights(job);
-  if (plan_.weights.size() > kMostWeights) return "too many weight tables in a batch";
-  const Span rows = needed_mcu_rows(plan_.spec, job, plan_.weights.data());
-  job.first_mcu_row = static_cast<std::uint32_t>(rows.begin);
-  job.end_mcu_row = static_cast<std::uint32_t>(rows.end);
-  if (const auto reason = is_packed ? "" : add_start_points(request, *header, job); !reason.empty()) return reason;
-  const auto index = static_cast<std::uint32_t>(plan_.jobs.size());
-  const auto reason = cut_tiles(plan_.spec, job, plan_.weights.data(), index, tiles_of_image_, plan_.tiles);
-  if (!reason.empty()) return reason;
-  divide_memory(job);
-  if (is_packed) add_groups(request, job);
+  McuBox mcus{};
+  if (const auto reason = add_views(request, job, mcus); !reason.empty()) return reason;
+  if (const auto reason = is_packed ? "" : add_start_points(request, *header, mcus, jobs_[0]); !reason.empty())
+    return reason;
+  if (const auto reason = cut(mcus); !reason.empty()) return reason;
+  divide_memory(jobs_[0]);
+  if (is_packed) add_groups(request, mcus, jobs_[0]);
   plan_.scans += is_packed ? 0 : 1;
   plan_.bytes += request.file_untrusted.size();
-  plan_.jobs.push_back(job);
+  add_jobs();
   return {};
+}
+
+// A job for each view, and the MCUs that one or the other looks at.
+std::string_view Planner::add_views(const ImageRequest& request, const ImageJob& image, McuBox& mcus) {
+  jobs_.clear();
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    if (!is_storable(recipe_.store, views_[i].size)) return "a tensor of a size that the kernels do not make";
+    ImageJob& job = jobs_.emplace_back(image);
+    job.output = places_[i].at;
+    if (const auto reason = put_view(views_[i], request.orientation, job, plan_.weights); !reason.empty())
+      return reason;
+    if (plan_.weights.size() > kMostWeights) return "too many weight tables in a batch";
+  }
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const McuBox of_view = needed_mcus(plan_.spec, jobs_[i], plan_.weights.data());
+    mcus = i == 0 ? of_view : around(mcus, of_view);
+  }
+  for (ImageJob& job : jobs_) {
+    job.first_mcu_row = static_cast<std::uint32_t>(mcus.rows.begin);
+    job.end_mcu_row = static_cast<std::uint32_t>(mcus.rows.end);
+  }
+  return {};
+}
+
+// The tensors' tiles. Between views there may be blocks that the CPU sees and none of them: where libjpeg-turbo, which
+// takes the file if they are odd, looks at more of the file than is decoded here, its verdict may be another one.
+std::string_view Planner::cut(const McuBox& mcus) {
+  bool is_seen = jobs_[0].restart_interval == 0;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    is_seen = is_seen || holds(needed_mcus(plan_.spec, jobs_[i], plan_.weights.data()), mcus);
+    const auto reason = cut_tiles(plan_.spec, jobs_[i], plan_.weights.data(),
+                                  static_cast<std::uint32_t>(plan_.jobs.size() + i), tiles_of_tensor_, plan_.tiles);
+    if (!reason.empty()) return reason;
+  }
+  return is_seen ? "" : "a file with restart markers whose views leave blocks between them";
+}
+
+// The first one's scan is decoded for all.
+void Planner::add_jobs() {
+  const ImageJob first = jobs_[0];
+  const auto decoded = static_cast<std::uint32_t>(plan_.jobs.size());
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    ImageJob& job = jobs_[i];
+    job.decoded = decoded;
+    job.first_block = first.first_block;
+    job.first_token = first.first_token;
+    job.token_capacity = first.token_capacity;
+    if (i > 0) job.byte_count = 0;
+    plan_.jobs.push_back(job);
+    plan_.places.push_back(places_[i]);
+  }
 }
 
 // Good until the next one; nullptr: damaged, or none that an encoder makes.
@@ -211,11 +213,9 @@ std::string_view Planner::add_scan(const ImageRequest& request, const jpeg::Head
 }
 
 // Those of the packed image that was read last.
-void Planner::add_groups(const ImageRequest& request, ImageJob& job) {
+void Planner::add_groups(const ImageRequest& request, const McuBox& mcus, ImageJob& job) {
   if (plan_.shapes.empty()) plan_.shapes = packed_shapes();
-  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), whole_tile(plan_.spec, job, 0));
-  const jpeg::McuWindow window{{static_cast<int>(job.first_mcu_row), static_cast<int>(job.end_mcu_row)},
-                               {shape.mcu_columns.begin, shape.mcu_columns.end}};
+  const jpeg::McuWindow window{{mcus.rows.begin, mcus.rows.end}, {mcus.columns.begin, mcus.columns.end}};
   job.token_capacity = append_groups(packed_, request.file_untrusted.data(), window, request.at,
                                      static_cast<std::uint32_t>(plan_.jobs.size()), plan_.groups);
   plan_.tokens += job.token_capacity;
@@ -270,24 +270,11 @@ std::optional<std::uint16_t> Planner::quant_of(const QuantTable& table) {
   return at;
 }
 
-void Planner::add_weights(ImageJob& job) {
-  job.column_weights = job.row_weights = kComputed;
-  if (is_computed(recipe_.filter)) return;
-  const bool whole = job.resized_width == 0;
-  const StoredSides sides = stored_sides(plan_.spec, job);
-  const int width = whole ? sides.columns : job.resized_width;
-  const int height = whole ? sides.rows : job.resized_height;
-  job.column_weights = append_weight_table(
-      {Axis::kColumns, 3, job.crop_width, width, job.window_left, sides.columns, recipe_.filter}, plan_.weights);
-  job.row_weights = append_weight_table(
-      {Axis::kRows, 1, job.crop_height, height, job.window_top, sides.rows, recipe_.filter}, plan_.weights);
-}
-
-std::string_view Planner::add_start_points(const ImageRequest& request, const jpeg::Header& header, ImageJob& job) {
+std::string_view Planner::add_start_points(const ImageRequest& request, const jpeg::Header& header, const McuBox& mcus,
+                                           ImageJob& job) {
   const jpeg::SeekGrid grid = jpeg::seek_grid(header);
-  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), whole_tile(plan_.spec, job, 0));
-  jpeg::McuWindow window{{shape.mcu_rows.begin, shape.mcu_rows.end}, {shape.mcu_columns.begin, shape.mcu_columns.end}};
-  if (is_judged_from_start(header)) window = {{0, shape.mcu_rows.end}, {0, grid.columns}};
+  jpeg::McuWindow window{{mcus.rows.begin, mcus.rows.end}, {mcus.columns.begin, mcus.columns.end}};
+  if (is_judged_from_start(header)) window = {{0, mcus.rows.end}, {0, grid.columns}};
   job.first_segment = plan_.segments.size();
   const std::int64_t end = std::int64_t{window.lines.end} * grid.columns;  // whole rows are decoded
   if (header.restart_interval > 0 && header.restart_interval < end) {

@@ -19,6 +19,7 @@
 
 #include "kernels/cuda/batch.h"
 #include "kernels/cuda/plan/table_cache.h"
+#include "kernels/cuda/plan/view_plan.h"
 #include "kernels/cuda/reconstruct/reconstruct_args.h"
 #include "kernels/cuda/unpack/unpack_args.h"
 #include "kernels/jpeg/seek_index.h"
@@ -27,22 +28,16 @@
 
 namespace millrace::kernels::cuda {
 
-// What the tensors of a batch are. Tensors lie one after the other, one for each request.
+// What the tensors of a batch are. They lie one after the other without gaps: those of each request, view by view.
 struct BatchRecipe {
-  Size size;
+  Size size{};  // where the request says none
   StoreSpec store;
-  Filter filter = Filter::kBilinear;
+  Filter filter = Filter::kBilinear;  // likewise
   PassOrder order = PassOrder::kAsPillow13;
   Fidelity fidelity = Fidelity::kExact;
 };
 
 TensorSpec tensor_spec(const BatchRecipe& recipe);
-
-// ImageJob::turn.
-std::uint8_t turn_of(Orientation orientation);
-
-// What the header says of sizes, MCUs and sampling.
-void put_frame(const jpeg::Header& header, ImageJob& job);
 
 // What an image's bytes are. A packed image's checksum was compared before (packed::Check::kShape).
 enum class ImageKind : std::uint8_t { kJpegFile, kPacked };
@@ -52,19 +47,25 @@ inline constexpr std::string_view kBrokenPacked = "a damaged packed image";
 // Of an image that has another size than ImageRequest::stored.
 inline constexpr std::string_view kAnotherSize = "an image of another size than was announced";
 
-// One tensor. Crop, resized size and window count in the picture once it is turned, and `flip` comes after that.
+// An image: one tensor, or what `views` says in place of crop, flip, resized and window.
 struct ImageRequest {
   jpeg::FileBytes file_untrusted;
   std::uint64_t at = 0;  // where the file begins in the batch's encoded bytes on the GPU
   Box crop;
   Orientation orientation = Orientation::kUpright;
   Flip flip = Flip::kNone;
-  Size resized{};  // the crop is resampled to this size, of which `window` says which part the tensor is
-  Box window{};    // both empty: the crop becomes the tensor
+  Size resized{};
+  Box window{};
   jpeg::IndexBytes index_untrusted{};  // of this file; empty: none
   std::uint64_t index_owner = 0;       // see SeekIndex
   ImageKind kind = ImageKind::kJpegFile;
   Size stored{};  // of the picture, as the caller knows it; empty: whatever the bytes say
+  std::span<const ViewRequest> views{};
+};
+
+// Where a tensor lies in the batch's.
+struct TensorPlace {
+  std::uint64_t at = 0, bytes = 0;
 };
 
 using QuantTable = std::array<std::uint16_t, 64>;
@@ -72,7 +73,8 @@ using QuantTable = std::array<std::uint16_t, 64>;
 struct BatchPlan {
   TensorSpec spec{};
   std::vector<std::string_view> refusals;  // a request each; empty: it is planned
-  std::vector<std::uint32_t> requests;     // which one each job is of
+  std::vector<std::uint32_t> requests;     // which one each job is of; a request's jobs are its views, in order
+  std::vector<TensorPlace> places;         // of each job's tensor
   std::vector<ImageJob> jobs;
   std::vector<Tile> tiles;
   std::vector<Segment> segments;
@@ -88,7 +90,8 @@ struct BatchPlan {
 
   std::uint32_t scans = 0;               // jobs that are files: those of K1
   std::uint64_t tokens = 0, blocks = 0;  // of the batch, in all
-  std::uint64_t tensor_bytes = 0;        // of one
+  std::uint64_t tensor_bytes = 0;        // of one of the recipe's size
+  std::uint64_t tensors_bytes = 0;       // of all requests
   std::uint64_t bytes = 0;               // of the images planned, as files or packed
 };
 
@@ -101,7 +104,7 @@ struct PlannerSettings {
   std::uint32_t most_interval_bytes = 256U << 10;
 };
 
-// False: the kernels make no such tensors, whatever the images.
+// False: the kernels make no such tensors, whatever the images. An empty size is possible: requests say theirs.
 bool is_possible(const BatchRecipe& recipe);
 
 // Thread-bound(its owner). Costs some microseconds an image; keeps the memory of the largest batch.
@@ -113,17 +116,22 @@ class Planner {
   const BatchPlan& plan(std::span<const ImageRequest> requests);
 
  private:
-  void clear(std::size_t requests);
-  std::string_view add(const ImageRequest& request, std::uint64_t tensor);
+  void clear();
+  std::uint64_t image_bytes(Size size) const;
+  void take_views(const ImageRequest& request);
+  std::string_view add(const ImageRequest& request);
   const jpeg::Header* read_packed(const ImageRequest& request);
   std::string_view add_scan(const ImageRequest& request, const jpeg::Header& header, ImageJob& job);
   std::string_view add_quants(const jpeg::Header& header, ImageJob& job);
   std::string_view add_tables(const jpeg::Header& header, ImageJob& job);
-  void add_groups(const ImageRequest& request, ImageJob& job);
+  std::string_view add_views(const ImageRequest& request, const ImageJob& image, McuBox& mcus);
+  std::string_view add_start_points(const ImageRequest& request, const jpeg::Header& header, const McuBox& mcus,
+                                    ImageJob& job);
+  std::string_view cut(const McuBox& mcus);
   void divide_memory(ImageJob& job);
-  std::string_view add_start_points(const ImageRequest& request, const jpeg::Header& header, ImageJob& job);
+  void add_groups(const ImageRequest& request, const McuBox& mcus, ImageJob& job);
+  void add_jobs();
   std::optional<std::uint16_t> quant_of(const QuantTable& table);
-  void add_weights(ImageJob& job);
 
   const BatchRecipe recipe_;
   const PlannerSettings settings_;
@@ -131,7 +139,10 @@ class Planner {
   std::map<QuantTable, std::uint16_t> quants_;
   jpeg::SeekIndex index_;
   packed::PackedImage packed_;
-  int tiles_of_image_ = 1;
+  int tiles_of_tensor_ = 1;
+  std::vector<ViewRequest> views_;  // of the request that is planned, as the next two
+  std::vector<TensorPlace> places_;
+  std::vector<ImageJob> jobs_;
   BatchPlan plan_;
 };
 

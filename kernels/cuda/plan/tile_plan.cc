@@ -41,7 +41,7 @@ struct Cut {
   const ImageJob& job;
   const std::int32_t* weights;
   std::uint32_t index;
-  StoredSides sides = stored_sides(spec, job);
+  StoredSides sides = stored_sides(job);
 
   Shape shape(const Tile& tile) const { return shape_of(spec, job, weights, tile); }
 
@@ -84,31 +84,32 @@ bool is_sampled_here(const ImageJob& job) {
 
 }  // namespace
 
-Tile whole_tile(const TensorSpec& spec, const ImageJob& job, std::uint32_t index) {
-  const StoredSides sides = stored_sides(spec, job);
+Tile whole_tile(const ImageJob& job, std::uint32_t index) {
+  const StoredSides sides = stored_sides(job);
   return tile_of(index, {0, sides.columns}, {0, sides.rows});
 }
 
-Span needed_mcu_rows(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights) {
-  return shape_of(spec, job, weights, whole_tile(spec, job, 0)).mcu_rows;
+McuBox needed_mcus(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights) {
+  const Shape shape = shape_of(spec, job, weights, whole_tile(job, 0));
+  return {shape.mcu_rows, shape.mcu_columns};
 }
 
 std::string_view cut_tiles(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights,
                            std::uint32_t index, int wanted, std::vector<Tile>& tiles) {
   const int frames = has_patches(spec) ? spec.patches.temporal : 1;
-  if (std::int64_t{spec.width} * spec.height * channels_of(spec) * spec.element_bytes > INT32_MAX / frames)
+  if (std::int64_t{job.tensor_width} * job.tensor_height * channels_of(spec) * spec.element_bytes > INT32_MAX / frames)
     return "the tensor has more than 2 GiB";
   if (!is_sampled_here(job)) return "the kernels do not have this chroma sampling";
   const Cut cut{spec, job, weights, index};
-  const Shape whole = cut.shape(whole_tile(spec, job, index));
+  const Shape whole = cut.shape(whole_tile(job, index));
   const auto lacks_table = [&](const Side& side) {
-    return side.table == nullptr && side.in != side.out && !is_computed(spec.filter);
+    return side.table == nullptr && side.in != side.out && !is_computed(job.filter);
   };
   if (lacks_table(whole.across) || lacks_table(whole.down)) return "this filter needs weight tables";
   const std::size_t first = tiles.size();
-  const int parts = spec.filter == Filter::kNearest ? 1 : wanted;  // which has one tap, and may leave_gaps()
+  const int parts = job.filter == Filter::kNearest ? 1 : wanted;  // which has one tap, and may leave_gaps()
   const auto verdict = [&](int across) -> std::string_view {
-    const bool unseen = spec.filter == Filter::kNearest &&
+    const bool unseen = job.filter == Filter::kNearest &&
                         leaves_gaps(cut, std::span(tiles).subspan(first), static_cast<std::size_t>(across));
     if (unseen) tiles.resize(first);
     return unseen ? "the crop is so much larger than the tensor that blocks between its tiles would not be seen" : "";

@@ -168,7 +168,7 @@ MILLRACE_KERNEL void reconstruct_tile(Block& block, const ReconstructArgs& args)
   const ImageJob& job = args.images[tile.image];
   auto odd = block.template per_thread<bool>();
   block.each([&](int i) {
-    odd[i] = Block::load(args.status + tile.image) != Status::kDone;
+    odd[i] = Block::load(args.status + job.decoded) != Status::kDone;
     if (i == 0) shared.shape = shape_of(args.spec, job, args.weights, tile);
   });
   if (block.any(odd)) return;
@@ -187,7 +187,7 @@ MILLRACE_KERNEL void reconstruct_tile(Block& block, const ReconstructArgs& args)
   }
   const bool any_odd = block.any(odd);
   block.each([&](int i) {
-    if (i == 0 && any_odd) Block::store(args.status + tile.image, Status::kNotHere);
+    if (i == 0 && any_odd) Block::store(args.status + job.decoded, Status::kNotHere);
   });
 }
 

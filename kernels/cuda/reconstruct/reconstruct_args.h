@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/cuda/batch.h"
-#include "kernels/tensor/resample_spec.h"
 #include "kernels/tensor/store_spec.h"
 
 namespace millrace::kernels::cuda {
@@ -19,8 +18,6 @@ struct PatchSpec {
 
 // What all tensors of a batch have in common.
 struct TensorSpec {
-  std::uint16_t width, height;
-  Filter filter;
   PassOrder order;
   Layout layout;
   ChannelOrder channels;
@@ -32,7 +29,7 @@ struct TensorSpec {
 // A part of an image's tensor, before turning and flipping: columns and rows as the stored picture has them. What one
 // thread block makes.
 struct Tile {
-  std::uint32_t image;
+  std::uint32_t image;  // in the batch's jobs
   std::uint16_t left, top, width, height;
 };
 
@@ -49,7 +46,7 @@ struct ReconstructArgs {
   const std::int32_t* weights;
   const std::uint32_t* store;
   std::uint8_t* tensors;
-  Status* status;  // of images: others than kDone are left alone
+  Status* status;  // a job each (ImageJob::decoded): those of others than kDone are left alone
 };
 
 }  // namespace millrace::kernels::cuda

@@ -10,12 +10,12 @@ MILLRACE_HD inline void load_store(const TileWork& work, Thread thread) {
   for (int i = thread.index; i < 256 * channels_of(work.args.spec); i += kTileThreads) values[i] = work.args.store[i];
 }
 
-// In a tensor of patches: elements from its first column or row to column or row i.
-MILLRACE_HD inline int place_in_patches(const TensorSpec& spec, Axis axis, int i) {
+// In a tensor of patches, `width` columns wide: elements from its first column or row to column or row i.
+MILLRACE_HD inline int place_in_patches(const TensorSpec& spec, int width, Axis axis, int i) {
   const PatchSpec& of = spec.patches;
   const bool across = axis == Axis::kColumns;
   const int patch = channels_of(spec) * of.temporal * of.height * of.width, line = of.merge * patch;
-  const int group = across ? of.merge * line : spec.width / of.width * line;
+  const int group = across ? of.merge * line : width / of.width * line;
   const int samples = across ? of.width : of.height, number = i / samples;
   return number / of.merge * group + number % of.merge * (across ? patch : line) +
          i % samples * (across ? 1 : of.width);
@@ -34,10 +34,11 @@ MILLRACE_HD inline void load_patches(const TileWork& work, Thread thread) {
   MILLRACE_ROLLED for (int i = thread.index; i < room + tile.height; i += kTileThreads) {
     const bool stored_column = i < room, across = stored_column != swaps;
     const int at = stored_column ? tile.left + i : tile.top + i - room;
-    const int last = (across ? spec.width : spec.height) - 1;
+    const int last = (across ? work.job.tensor_width : work.job.tensor_height) - 1;
     const bool mirrored = stored_column ? shape.across.mirrored : shape.down.mirrored;
     const bool reversed = mirrored != (across && work.job.flip != 0);
-    places[i] = element * place_in_patches(spec, across ? Axis::kColumns : Axis::kRows, reversed ? last - at : at);
+    places[i] = element * place_in_patches(spec, work.job.tensor_width, across ? Axis::kColumns : Axis::kRows,
+                                           reversed ? last - at : at);
   }
 }
 

@@ -107,8 +107,9 @@ MILLRACE_HD inline Span mcus_of(const Span& span, int blocks, int margin, int al
 struct StoredSides {
   int columns, rows;
 };
-MILLRACE_HD inline StoredSides stored_sides(const TensorSpec& spec, const ImageJob& job) {
-  return (job.turn & kSwapsSides) != 0 ? StoredSides{spec.height, spec.width} : StoredSides{spec.width, spec.height};
+MILLRACE_HD inline StoredSides stored_sides(const ImageJob& job) {
+  return (job.turn & kSwapsSides) != 0 ? StoredSides{job.tensor_height, job.tensor_width}
+                                       : StoredSides{job.tensor_width, job.tensor_height};
 }
 
 // Where sides are swapped, the turned picture's rows are the stored one's columns, and the pass that comes first there
@@ -122,13 +123,13 @@ MILLRACE_HD inline bool stored_rows_first(const TensorSpec& spec, const ImageJob
 MILLRACE_HD inline void find_sides(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights,
                                    Shape& shape) {
   const bool whole = job.resized_width == 0;
-  const StoredSides sides = stored_sides(spec, job);
+  const StoredSides sides = stored_sides(job);
   const int width = whole ? sides.columns : job.resized_width, height = whole ? sides.rows : job.resized_height;
   const auto table = [&](std::uint32_t at) { return at == kComputed ? nullptr : weights + at; };
-  shape.across = make_side(job.crop_width, width, whole ? 0 : job.window_left, sides.columns, spec.filter,
+  shape.across = make_side(job.crop_width, width, whole ? 0 : job.window_left, sides.columns, job.filter,
                            table(job.column_weights));
   shape.down =
-      make_side(job.crop_height, height, whole ? 0 : job.window_top, sides.rows, spec.filter, table(job.row_weights));
+      make_side(job.crop_height, height, whole ? 0 : job.window_top, sides.rows, job.filter, table(job.row_weights));
   shape.across.mirrored = (job.turn & kMirrorsColumns) != 0;
   shape.down.mirrored = (job.turn & kMirrorsRows) != 0;
   shape.rows_first = stored_rows_first(spec, job, width, height);
@@ -151,9 +152,9 @@ MILLRACE_HD inline TensorPlaces places_of(const TensorSpec& spec, const ImageJob
     return {0, 0, 0, spec.element_bytes * spec.patches.temporal * spec.patches.height * spec.patches.width};
   const bool planes = spec.layout == Layout::kNchw, flip = job.flip != 0;
   const int element = spec.element_bytes, across = planes ? element : element * channels_of(spec);
-  const int down = across * spec.width, right = flip ? -across : across;
-  TensorPlaces places{flip ? down - across : 0, right, down, planes ? down * spec.height : element};
-  const StoredSides sides = stored_sides(spec, job);
+  const int down = across * job.tensor_width, right = flip ? -across : across;
+  TensorPlaces places{flip ? down - across : 0, right, down, planes ? down * job.tensor_height : element};
+  const StoredSides sides = stored_sides(job);
   if ((job.turn & kSwapsSides) != 0) places.column = down, places.row = right;
   if ((job.turn & kMirrorsColumns) != 0) {
     places.origin += (sides.columns - 1) * places.column;
@@ -176,7 +177,7 @@ MILLRACE_HD inline void find_sampling(const TensorSpec& spec, const ImageJob& jo
   shape.smoothing = smoothing_of(shape.h, shape.v, job.width);
   const bool fast = spec.fidelity == Fidelity::kFast;
   shape.converts_last = fast && job.components == 3;
-  shape.narrow = fast && spec.filter != Filter::kBicubic && spec.filter != Filter::kLanczos;
+  shape.narrow = fast && job.filter != Filter::kBicubic && job.filter != Filter::kLanczos;
   shape.lines_held = smooths_down(shape.smoothing) ? 2 : 1;
 }
 

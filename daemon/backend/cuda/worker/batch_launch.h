@@ -35,7 +35,7 @@ struct BatchViews {
   // On the GPU.
   CUdeviceptr encoded = 0;    // the batch's files, each at ImageRequest::at; aligned to 16 bytes
   CUdeviceptr tables = 0;     // plan.table_slots DecodeTables, the planner's own from batch to batch
-  CUdeviceptr tensors = 0;    // one for each request, plan.tensor_bytes each; aligned to 16 bytes
+  CUdeviceptr tensors = 0;    // plan.tensors_bytes; aligned to 16 bytes
   CUdeviceptr workspace = 0;  // layout.bytes; aligned to 256
   // In pinned memory of the host.
   const std::byte* upload = nullptr;          // write_upload()'s

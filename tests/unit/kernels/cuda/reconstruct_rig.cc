@@ -77,6 +77,9 @@ cuda::ImageJob TokenBatch::job_of(const JpegCoefficients& image, const TensorCut
     quants_.insert(quants_.end(), image.planes[i].quant.begin(), image.planes[i].quant.end());
   }
   put_cut(cut, {image.width, image.height}, job);
+  job.tensor_width = static_cast<std::uint16_t>(recipe_.size.width);
+  job.tensor_height = static_cast<std::uint16_t>(recipe_.size.height);
+  job.filter = recipe_.filter;
   job.column_weights = job.row_weights = cuda::kComputed;
   if (!cuda::is_computed(recipe_.filter)) {
     const kernels::Size to = resized_size(recipe_, cut), size = recipe_.size;
@@ -126,10 +129,11 @@ void TokenBatch::append_blocks(const JpegCoefficients& image, cuda::ImageJob& jo
 
 std::string_view TokenBatch::add(const JpegCoefficients& image, const TensorCut& cut, int wanted_tiles) {
   cuda::ImageJob job = job_of(image, cut);
-  const cuda::Span rows = cuda::needed_mcu_rows(spec_, job, weights_.data());
+  const cuda::Span rows = cuda::needed_mcus(spec_, job, weights_.data()).rows;
   job.first_mcu_row = static_cast<std::uint32_t>(rows.begin);
   job.end_mcu_row = static_cast<std::uint32_t>(rows.end);
   const auto index = static_cast<std::uint32_t>(jobs_.size());
+  job.decoded = index;
   const auto refusal = cuda::cut_tiles(spec_, job, weights_.data(), index, wanted_tiles, tiles_);
   if (!refusal.empty()) return refusal;
   append_blocks(image, job);

@@ -335,7 +335,7 @@ TEST_CASE("tokens that no entropy decoder makes stay in their block", "[cuda]") 
 
 TEST_CASE("what the kernels do not have is said before launch", "[cuda]") {
   std::vector<kernels::cuda::Tile> tiles;
-  kernels::cuda::TensorSpec spec{224, 224, Filter::kBilinear, kernels::PassOrder::kAsPillow13, {}, {}, 1, {}};
+  const kernels::cuda::TensorSpec spec{kernels::PassOrder::kAsPillow13, {}, {}, 1, {}};
   kernels::cuda::ImageJob job{.width = 60000,
                               .height = 60000,
                               .mcu_columns = 7500,
@@ -346,14 +346,18 @@ TEST_CASE("what the kernels do not have is said before launch", "[cuda]") {
                               .crop_width = 60000,
                               .crop_height = 60000,
                               .column_weights = kernels::cuda::kComputed,
-                              .row_weights = kernels::cuda::kComputed};
+                              .row_weights = kernels::cuda::kComputed,
+                              .tensor_width = 224,
+                              .tensor_height = 224,
+                              .filter = Filter::kBilinear};
   const auto refusal = [&] { return kernels::cuda::cut_tiles(spec, job, nullptr, 0, 1, tiles); };
 
   REQUIRE(refusal() == "");
   tiles.clear();
-  spec = {1, 1, Filter::kBicubic, kernels::PassOrder::kAsPillow13, {}, {}, 1, {}};
+  job.tensor_width = job.tensor_height = 1;
+  job.filter = Filter::kBicubic;
   REQUIRE(refusal() == "the crop is too much larger than the tensor for a multiprocessor's shared memory");
-  spec.filter = Filter::kLanczos;
+  job.filter = Filter::kLanczos;
   REQUIRE(refusal() == "this filter needs weight tables");
   job.component[0].h = 3;
   REQUIRE(refusal() == "the kernels do not have this chroma sampling");

@@ -337,7 +337,12 @@ TEST_CASE("a crop that lies in the stored picture alone, or in the turned one, i
 }
 
 TEST_CASE("the frames of patches count towards a tensor's size", "[cuda][plan]") {
-  const kernels::cuda::ImageJob job{.components = 1, .blocks_in_mcu = 1, .component = {{1, 1}}, .crop_width = 1};
+  const kernels::cuda::ImageJob job{.components = 1,
+                                    .blocks_in_mcu = 1,
+                                    .component = {{1, 1}},
+                                    .crop_width = 1,
+                                    .tensor_width = 8192,
+                                    .tensor_height = 8192};
   const auto refusal = [&](int frames) {
     const auto spec =
         kernels::cuda::tensor_spec({.size = {8192, 8192}, .store = {.patches = Patches{16, 16, 2, frames}}});

@@ -1,0 +1,49 @@
+// From what a request says of a tensor to the job that makes it: the crop as the stored picture has it, sizes, filter.
+// On the host. Thread-safe: plain functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cuda/batch.h"
+#include "kernels/cuda/plan/tile_plan.h"
+#include "kernels/jpeg/header.h"
+#include "kernels/tensor/orientation.h"
+#include "kernels/tensor/store_spec.h"
+
+namespace millrace::kernels::cuda {
+
+inline constexpr int kMostTensorSide = 65535;
+
+// One tensor of an image. Crop, resized size and window count in the picture once it is turned, and `flip` comes after
+// that.
+struct ViewRequest {
+  Box crop;
+  Flip flip = Flip::kNone;
+  Size resized{};  // the crop is resampled to this size, of which `window` says which part the tensor is
+  Box window{};    // both empty: the crop becomes the tensor
+  Size size{};     // of the tensor; empty: the recipe's
+  std::optional<Filter> filter{};  // nullopt: the recipe's
+};
+
+// ImageJob::turn.
+std::uint8_t turn_of(Orientation orientation);
+
+// What the header says of sizes, MCUs and sampling.
+void put_frame(const jpeg::Header& header, ImageJob& job);
+
+// Whether tensors of that size can be stored so.
+bool is_storable(const StoreSpec& store, Size size);
+
+// What the view says, and tables of weights where the kernels compute none. Empty: done; else why not.
+// REQUIRES: put_frame(); view.size and view.filter are said.
+std::string_view put_view(const ViewRequest& view, Orientation orientation, ImageJob& job,
+                          std::vector<std::int32_t>& weights);
+
+// The smallest box around both.
+McuBox around(const McuBox& a, const McuBox& b);
+bool holds(const McuBox& box, const McuBox& other);
+
+}  // namespace millrace::kernels::cuda
