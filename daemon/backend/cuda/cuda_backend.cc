@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/backend/cuda/cuda_lane.h"
+#include "daemon/backend/cuda/cuda_order.h"
 #include "daemon/observe/log.h"
 
 namespace millrace {

@@ -1,8 +1,8 @@
 // One lane of the CUDA backend: takes a job's samples through the process that owns the GPU, a batch after the other.
 //
-//   tasks ──look──▶ refused, or of one tensor size ──▶ files into the staging ──▶ ask ──▶ tensors from the staging
-//                                                          ▲ half of them: kExhausted ──┘  (or they are where they
-//                                                                                              belong, on the GPU)
+//   tasks ──look──▶ refused, or a batch ──▶ files into the staging ──▶ ask ──▶ tensors from the staging
+//                                              ▲ half of them: kExhausted ──┘  (or they are where they belong,
+//                                                                                   on the GPU)
 //
 // A packed form that is kept of a file goes into the staging instead of it. Where that is no use and there is no file, the
 // sample is read again.
@@ -22,9 +22,6 @@
 #include "daemon/model/limits.h"
 
 namespace millrace {
-
-// What the GPU's kernels make of such a sample: yes, or kUnsupported and why not. `staging`: of a lane. Thread-safe.
-Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const CudaStaging& staging);
 
 class CudaLane {
  public:

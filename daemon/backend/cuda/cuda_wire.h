@@ -13,8 +13,8 @@
 //                       ◀─────────── CudaDone  with the descriptor of what was taken
 //   closes its ends ────────────────────────▶  ends
 //
-//   a lane's staging:  0                 encoded_at()             tensors_at()         size()
-//                      │ CudaOrder, ... │ files, 0s between them │ tensors, in order   │
+//   a lane's staging:  0            views_at()  steps_at()    erased_at()    encoded_at()             tensors_at()         size()
+//                      │ CudaOrders  │ CudaViews │ Operations │ CudaErased, │ files, 0s between them │ tensors, in order   │
 //
 //   the memory's:      0                 kCudaMovedAt                           kCudaMovedAt + kCudaMoving
 //                      │ CudaMove, ...   │ bytes that go up                     │
@@ -27,15 +27,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 
+#include "kernels/augment/operation.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {
 
-inline constexpr std::uint32_t kCudaWireVersion = 3;
+inline constexpr std::uint32_t kCudaWireVersion = 4;
 inline constexpr std::uint32_t kMostCudaLanes = 4;
-inline constexpr std::uint32_t kMostCudaImages = 256;  // of a batch
+// Of a batch.
+inline constexpr std::uint32_t kMostCudaImages = 256, kMostCudaViews = 1024, kMostCudaSteps = 8192,
+                               kMostCudaErased = 4096;
 
 // The process's descriptors when it begins: a socket and a staging for the memory, and for each lane.
 inline constexpr int kCudaControl = 3, kCudaMemorySocket = 4, kCudaMemoryStaging = 5;
@@ -73,28 +77,50 @@ struct CudaReady {
   char text[300] = {};
 };
 
+// An image. Its views are the next ones of the batch's.
 struct CudaOrder {
   std::uint64_t at = 0;  // of the file's first byte in the encoded area
   std::uint32_t bytes = 0;
-  std::uint16_t flip = 0;
-  std::uint16_t orientation = 1;  // EXIF's; what follows counts in the picture once it is turned
-  std::int32_t crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;
-  std::int32_t resized_width = 0, resized_height = 0;  // of the whole crop
-  std::int32_t window_left = 0, window_top = 0, window_width = 0, window_height = 0;
+  std::uint16_t views = 1;
+  std::uint16_t orientation = 1;                      // EXIF's
   std::uint16_t stored_width = 0, stored_height = 0;  // the picture has
   std::uint32_t packed = 0;                           // 1: a packed image in the file's place
-  std::uint64_t out_at = 0;                           // where the tensor goes in CudaBatch::memory
-  // The answer: 0, the tensor is there; else it is none for the GPU, and why: 2, the packed image is no use.
+  // The answer: 0, the tensors are there; else it is none for the GPU, and why: 2, the packed image is no use.
   std::uint32_t verdict = 0;
   char why[116] = {};
+};
+
+struct CudaBox {
+  std::int32_t left = 0, top = 0, width = 0, height = 0;
+};
+
+// A tensor of an image: counted in the picture once it is turned.
+struct CudaView {
+  CudaBox crop;
+  std::int32_t resized_width = 0, resized_height = 0;  // of the whole crop
+  CudaBox window;
+  CudaBox shown;  // what the tensor shows of the resized picture, which it may leave: what is there, `pad` says
+  CudaBox inner;  // the window, as `shown` counts: both in the flipped picture
+  std::uint64_t out_at = 0;  // where the tensor goes in CudaBatch::memory
+  std::uint8_t filter = 0, flip = 0;
+  std::uint8_t padded = 0, pad = 0;  // 1: `shown` counts, and how it is padded
+  std::uint8_t fill[3] = {};
+  std::uint8_t reserved = 0;
+  std::uint32_t first_step = 0, steps = 0;
+  std::uint32_t first_erased = 0, erased = 0;
+};
+
+// A part of the tensor that becomes one colour, in the tensor's units: red, green and blue, or the only channel.
+struct CudaErased {
+  CudaBox box;
+  float value[3] = {};
 };
 
 // Enumerations are those of kernels/tensor and kernels/cuda, as numbers.
 struct CudaBatch {
   std::uint64_t number = 0;  // which the answer has as well
-  std::uint32_t images = 0;
-  std::uint32_t width = 0, height = 0;  // of each tensor
-  std::uint8_t filter = 0, fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0, reserved = 0;
+  std::uint32_t images = 0, views = 0, steps = 0, erased = 0;
+  std::uint8_t fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0, reserved[2] = {};
   std::uint64_t encoded_bytes = 0;
   float mean[3] = {}, std[3] = {};
   std::uint32_t patch_width = 0, patch_height = 0, patch_merge = 0, patch_temporal = 0;  // all 0: no patches
@@ -136,7 +162,10 @@ inline constexpr Bytes kCudaMemoryStagingBytes{kCudaMovedAt + kCudaMoving.count}
 
 static_assert(std::is_trivially_copyable_v<CudaHello> && sizeof(CudaHello) == 56);
 static_assert(std::is_trivially_copyable_v<CudaReady> && sizeof(CudaReady) == 448);
-static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 192);
+static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 144);
+static_assert(std::is_trivially_copyable_v<CudaView> && sizeof(CudaView) == 104);
+static_assert(std::is_trivially_copyable_v<CudaErased> && sizeof(CudaErased) == 28);
+static_assert(std::is_trivially_copyable_v<kernels::Operation>);
 static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 88);
 static_assert(std::is_trivially_copyable_v<CudaDone>);
 static_assert(std::is_trivially_copyable_v<CudaMemoryOrder> && sizeof(CudaMemoryOrder) == 32);
@@ -149,11 +178,29 @@ struct CudaStaging {
 
   std::uint64_t encoded_bytes = 0, tensor_bytes = 0;
 
-  static constexpr std::uint64_t encoded_at() {
-    return (kMostCudaImages * sizeof(CudaOrder) + kPage - 1) / kPage * kPage;
-  }
+  static constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+  static constexpr std::uint64_t views_at() { return pages(kMostCudaImages * sizeof(CudaOrder)); }
+  static constexpr std::uint64_t steps_at() { return views_at() + pages(kMostCudaViews * sizeof(CudaView)); }
+  static constexpr std::uint64_t erased_at() { return steps_at() + pages(kMostCudaSteps * sizeof(kernels::Operation)); }
+  static constexpr std::uint64_t encoded_at() { return erased_at() + pages(kMostCudaErased * sizeof(CudaErased)); }
   constexpr std::uint64_t tensors_at() const { return encoded_at() + encoded_bytes; }
   constexpr std::uint64_t size() const { return tensors_at() + tensor_bytes; }
 };
+
+// What a batch is told by, beside its files.
+struct CudaBatchRooms {
+  std::span<CudaOrder> orders;
+  std::span<CudaView> views;
+  std::span<kernels::Operation> steps;
+  std::span<CudaErased> erased;
+};
+
+// In a lane's staging, which begins at a page.
+inline CudaBatchRooms rooms_in(std::byte* staging) {
+  return {{reinterpret_cast<CudaOrder*>(staging), kMostCudaImages},
+          {reinterpret_cast<CudaView*>(staging + CudaStaging::views_at()), kMostCudaViews},
+          {reinterpret_cast<kernels::Operation*>(staging + CudaStaging::steps_at()), kMostCudaSteps},
+          {reinterpret_cast<CudaErased*>(staging + CudaStaging::erased_at()), kMostCudaErased}};
+}
 
 }  // namespace millrace

@@ -40,7 +40,7 @@ class CudaLaneChannel {
       : socket_(std::move(socket)), staging_(std::move(staging)), layout_(layout) {}
 
   // REQUIRES: no batch is asked for.
-  std::span<CudaOrder> orders() const { return {reinterpret_cast<CudaOrder*>(staging_.data()), kMostCudaImages}; }
+  CudaBatchRooms rooms() const { return rooms_in(staging_.data()); }
   std::span<std::byte> encoded() const { return {staging_.data() + CudaStaging::encoded_at(), layout_.encoded_bytes}; }
   std::span<const std::byte> tensors() const { return {staging_.data() + layout_.tensors_at(), layout_.tensor_bytes}; }
 

@@ -60,6 +60,7 @@ Planner::Planner(const BatchRecipe& recipe, const PlannerSettings& settings)
 void Planner::clear() {
   plan_.refusals.clear();
   plan_.requests.clear();
+  plan_.views.clear();
   plan_.places.clear();
   plan_.jobs.clear();
   plan_.tiles.clear();
@@ -70,6 +71,8 @@ void Planner::clear() {
   plan_.weights.clear();
   plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = plan_.tensors_bytes = 0;
   quants_.clear();
+  views_.clear();
+  first_view_ = 0;
   tables_.begin_batch();
 }
 
@@ -105,6 +108,7 @@ std::uint64_t Planner::image_bytes(Size size) const {
 
 // What the request says of its tensors, and where they go. Those of a refused one have their places, too.
 void Planner::take_views(const ImageRequest& request) {
+  first_view_ += static_cast<std::uint32_t>(views_.size());
   views_.assign(request.views.begin(), request.views.end());
   if (views_.empty())
     views_.push_back({request.crop, request.flip, request.resized, request.window, recipe_.size, recipe_.filter});
@@ -194,6 +198,7 @@ void Planner::add_jobs() {
     job.token_capacity = first.token_capacity;
     if (i > 0) job.byte_count = 0;
     plan_.jobs.push_back(job);
+    plan_.views.push_back(first_view_ + static_cast<std::uint32_t>(i));
     plan_.places.push_back(places_[i]);
   }
 }

@@ -74,6 +74,7 @@ struct BatchPlan {
   TensorSpec spec{};
   std::vector<std::string_view> refusals;  // a request each; empty: it is planned
   std::vector<std::uint32_t> requests;     // which one each job is of; a request's jobs are its views, in order
+  std::vector<std::uint32_t> views;        // which view of the batch's each job is, all requests' counted
   std::vector<TensorPlace> places;         // of each job's tensor
   std::vector<ImageJob> jobs;
   std::vector<Tile> tiles;
@@ -140,7 +141,8 @@ class Planner {
   jpeg::SeekIndex index_;
   packed::PackedImage packed_;
   int tiles_of_tensor_ = 1;
-  std::vector<ViewRequest> views_;  // of the request that is planned, as the next two
+  std::uint32_t first_view_ = 0;  // of the request that is planned, as the next three
+  std::vector<ViewRequest> views_;
   std::vector<TensorPlace> places_;
   std::vector<ImageJob> jobs_;
   BatchPlan plan_;

@@ -104,14 +104,14 @@ void run_unpack(const Launch& launch, std::span<const std::byte> parameter) {
 
 void touch_reconstructed(const ReconstructArgs& args, int tiles, CUdeviceptr tokens, CUdeviceptr tensors) {
   const std::size_t channels = args.spec.channels == kernels::ChannelOrder::kGrey ? 1 : 3;
-  const std::size_t tensor = std::size_t{args.spec.width} * args.spec.height * args.spec.element_bytes * channels;
   std::uint32_t last = ~0U;
   for (const Tile& tile : std::span(args.tiles, static_cast<std::size_t>(tiles))) {
     if (tile.image == last) continue;  // an image's tiles come one after the other
     last = tile.image;
     const ImageJob& job = args.images[tile.image];
     touch(tokens + job.first_token * sizeof(Token), job.token_capacity * sizeof(Token), false);
-    touch(tensors + job.output, tensor, true);
+    const std::size_t pixels = std::size_t{job.tensor_width} * job.tensor_height;
+    touch(tensors + job.output, pixels * args.spec.element_bytes * channels, true);
   }
 }
 

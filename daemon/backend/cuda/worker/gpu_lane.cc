@@ -16,6 +16,7 @@ using kernels::cuda::ImageKind;
 using kernels::cuda::ImageRequest;
 using kernels::cuda::Planner;
 using kernels::cuda::Status;
+using kernels::cuda::ViewRequest;
 
 constexpr std::size_t kPlanners = 2;
 constexpr std::uint32_t kTableSlots = 2048;  // all that a batch of the most images may bring is half of it
@@ -25,19 +26,17 @@ constexpr std::size_t kPlansBytes = kCudaPlans.count;
 constexpr std::size_t kAligned = 256;
 constexpr std::uint32_t kMostScanBytes = 8 << 20;  // one thread block walks a scan, and the batch waits for it
 constexpr std::chrono::seconds kTriedAgain{1}, kTakenAgain{10};
-static_assert(kMostCudaImages * sizeof(Status) <= kStatusBytes);
+static_assert(kMostCudaViews * sizeof(Status) <= kStatusBytes);
 
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAligned - 1) / kAligned * kAligned;
 }
 
 BatchRecipe recipe_of(const CudaBatch& batch) {
-  BatchRecipe recipe{.size = {static_cast<int>(batch.width), static_cast<int>(batch.height)},
-                     .store = {.dtype = static_cast<kernels::DType>(batch.dtype),
+  BatchRecipe recipe{.store = {.dtype = static_cast<kernels::DType>(batch.dtype),
                                .layout = static_cast<kernels::Layout>(batch.layout),
                                .channels = static_cast<kernels::ChannelOrder>(batch.channels),
                                .range = static_cast<kernels::ValueRange>(batch.range)},
-                     .filter = static_cast<kernels::Filter>(batch.filter),
                      .fidelity = batch.fast != 0 ? kernels::cuda::Fidelity::kFast : kernels::cuda::Fidelity::kExact};
   if (batch.normalise != 0) {
     kernels::Normalise normalise;
@@ -53,8 +52,20 @@ BatchRecipe recipe_of(const CudaBatch& batch) {
 }
 
 bool are_alike(const BatchRecipe& a, const BatchRecipe& b) {
-  return a.size == b.size && a.store == b.store && a.filter == b.filter && a.order == b.order &&
-         a.fidelity == b.fidelity;
+  return a.store == b.store && a.order == b.order && a.fidelity == b.fidelity;
+}
+
+kernels::Box box_of(const CudaBox& box) {
+  return {box.left, box.top, box.width, box.height};
+}
+
+ViewRequest request_of(const CudaView& view) {
+  return {.crop = box_of(view.crop),
+          .flip = view.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
+          .resized = {view.resized_width, view.resized_height},
+          .window = box_of(view.window),
+          .size = {view.window.width, view.window.height},
+          .filter = static_cast<kernels::Filter>(view.filter)};
 }
 
 // Whether it is the packed image itself that is no use.
@@ -98,6 +109,7 @@ GpuLane::GpuLane(const GpuContext& context, const Kernels& kernels, const Export
       kernels_(kernels),
       memories_(memories),
       staging_(staging),
+      rooms_(rooms_in(staging)),
       layout_(layout),
       device_bytes_(device_bytes),
       memory_(context.driver()),
@@ -158,19 +170,20 @@ GpuLane::PlannerOfRecipe& GpuLane::planner_for(const CudaBatch& batch) {
   return planners_.front();
 }
 
-std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) const {
+std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) {
   const auto* const files = reinterpret_cast<const std::uint8_t*>(staging_ + CudaStaging::encoded_at());
+  views_.clear();
+  for (const CudaView& view : rooms_.views.first(batch.views)) views_.push_back(request_of(view));
   std::vector<ImageRequest> requests;
-  for (const CudaOrder& order : std::span(orders(), batch.images)) {
+  std::size_t first = 0;
+  for (const CudaOrder& order : rooms_.orders.first(batch.images)) {
     requests.push_back({.file_untrusted = {files + order.at, order.bytes},
                         .at = order.at,
-                        .crop = {order.crop_left, order.crop_top, order.crop_width, order.crop_height},
                         .orientation = kernels::orientation_of(order.orientation),
-                        .flip = order.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
-                        .resized = {order.resized_width, order.resized_height},
-                        .window = {order.window_left, order.window_top, order.window_width, order.window_height},
                         .kind = order.packed != 0 ? ImageKind::kPacked : ImageKind::kJpegFile,
-                        .stored = {order.stored_width, order.stored_height}});
+                        .stored = {order.stored_width, order.stored_height},
+                        .views = std::span(views_).subspan(first, order.views)});
+    first += order.views;
   }
   return requests;
 }
@@ -192,7 +205,7 @@ Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan,
   Division at{};
   at.encoded = aligned(kPlanners * kTablesBytes);
   at.tensors = at.encoded + aligned(batch.encoded_bytes);
-  at.workspace = at.tensors + aligned(batch.images * plan.tensor_bytes);
+  at.workspace = at.tensors + aligned(plan.tensors_bytes);
   at.end = at.workspace + layout.bytes;
   if (layout.upload_bytes > kPlansBytes - kStatusBytes || at.end > memory_.size()) return too_much();
   Result<void> enqueued = enqueue(planner, plan, layout, at, batch);
@@ -218,15 +231,16 @@ Result<void> GpuLane::deliver(const BatchPlan& plan, const CudaBatch& batch, CUd
   };
   Result<void> copied;
   for (std::size_t job = 0; copied && job < plan.jobs.size(); ++job) {
-    if (statuses[job] != Status::kDone) continue;
-    const std::uint64_t from = plan.requests[job] * plan.tensor_bytes, to = orders()[plan.requests[job]].out_at;
-    if (!memory->holds(to, plan.tensor_bytes)) {
+    if (statuses[plan.jobs[job].decoded] != Status::kDone) continue;
+    const auto [from, bytes] = plan.places[job];
+    const std::uint64_t to = rooms_.views[plan.views[job]].out_at;
+    if (!memory->holds(to, bytes)) {
       copied = Error{Code::kInvalid, "a tensor's place is not in the session's memory"};
     } else if (row.from + row.bytes == from && row.to + row.bytes == to) {
-      row.bytes += plan.tensor_bytes;
+      row.bytes += bytes;
     } else {
       copied = copy();
-      row = {to, from, plan.tensor_bytes};
+      row = {to, from, bytes};
     }
   }
   if (copied) copied = copy();
@@ -251,19 +265,21 @@ Result<void> GpuLane::enqueue(const PlannerOfRecipe& planner, const BatchPlan& p
                      "copying files to the GPU"));
   MILLRACE_TRY_VOID(kernels_.launch(plan, layout, views, stream_.get()));
   if (batch.memory != 0) return {};
-  return driver.checked(driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors,
-                                                    batch.images * plan.tensor_bytes, stream_.get()),
-                        "copying tensors from the GPU");
+  return driver.checked(
+      driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors, plan.tensors_bytes, stream_.get()),
+      "copying tensors from the GPU");
 }
 
 void GpuLane::answer(const BatchPlan& plan) const {
   for (std::size_t i = 0; i < plan.refusals.size(); ++i) {
     const std::string_view why = plan.refusals[i];
-    if (!why.empty()) refuse(orders()[i], why, is_broken(orders()[i], why));
+    CudaOrder& order = rooms_.orders[i];
+    if (!why.empty()) refuse(order, why, is_broken(order, why));
   }
   const auto* const statuses = reinterpret_cast<const Status*>(plans_.at());
   for (std::size_t job = 0; job < plan.jobs.size(); ++job) {
-    CudaOrder& order = orders()[plan.requests[job]];
+    if (plan.jobs[job].decoded != job) continue;
+    CudaOrder& order = rooms_.orders[plan.requests[job]];
     if (statuses[job] == Status::kDone)
       order.verdict = 0;
     else

@@ -63,20 +63,20 @@ class GpuLane {
   Result<void> deliver(const BatchPlan& plan, const CudaBatch& batch, CUdeviceptr tensors);
   Result<void> enqueue(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
                        const Division& at, const CudaBatch& batch);
-  std::vector<kernels::cuda::ImageRequest> requests_of(const CudaBatch& batch) const;
+  std::vector<kernels::cuda::ImageRequest> requests_of(const CudaBatch& batch);
   void answer(const BatchPlan& plan) const;
-
-  CudaOrder* orders() const { return reinterpret_cast<CudaOrder*>(staging_); }
 
   const GpuContext& context_;
   const Kernels& kernels_;
   const ExportedMemories& memories_;
   std::byte* const staging_;
+  const CudaBatchRooms rooms_;  // in it
   const CudaStaging layout_;
   const std::size_t device_bytes_;
   GpuMemory memory_;
   PinnedMemory pinned_, plans_;  // the staging; statuses, and what is uploaded of a plan
   GpuStream stream_;
+  std::vector<kernels::cuda::ViewRequest> views_;  // of the batch
   std::list<PlannerOfRecipe> planners_;            // the one that was used last first; their tables lie apart
   std::chrono::steady_clock::time_point taken_{};  // the memory, or the attempt
 };

@@ -83,13 +83,21 @@ struct Came {
   std::vector<Code> codes;                      // of those without
 };
 
-inline Came make(Backend& backend, const Images& images, Size output) {
-  JobOnTheBench bench;
+// Each has a planner of its own in the process.
+struct Stored {
+  Size size;
+  Layout layout = Layout::kNchw;
+  Channels channels = Channels::kRgb;
+};
+inline constexpr Stored kA{{40, 40}}, kB{{48, 48}, Layout::kNhwc}, kC{{56, 56}, Layout::kNchw, Channels::kBgr};
+
+inline Came make(Backend& backend, const Images& images, const Stored& stored) {
+  JobOnTheBench bench({.layout = stored.layout, .channels = stored.channels});
   for (const auto& bytes : images) {
     const Result<SourceInfo> info = probe_image(bytes, SampleLimits{}, UseOrientation::kYes);
     REQUIRE(info);
     EncodedImage image = encoded(bytes, info->format, info->stored);
-    const SampleGeometry geometry = resized_whole(image, output);
+    const SampleGeometry geometry = resized_whole(image, stored.size);
     bench.add(std::move(image), geometry);
   }
   Collector collector;
@@ -104,12 +112,12 @@ inline Came make(Backend& backend, const Images& images, Size output) {
   return came;
 }
 
-inline Came on_the_processor(const Images& images, Size output) {
+inline Came on_the_processor(const Images& images, const Stored& stored) {
   CpuSettings settings;
   settings.lanes = 1;
   auto backend = CpuBackend::create(settings);
   REQUIRE(backend);
-  return make(**backend, images, output);
+  return make(**backend, images, stored);
 }
 
 // How many tensors are there; those that are have to be the processor's.
@@ -132,7 +140,5 @@ inline std::string hangs_at_the_third(const TempFolder& folder) {
   REQUIRE(::chmod(program.c_str(), 0755) == 0);
   return program;
 }
-
-inline constexpr Size kA{40, 40}, kB{48, 48}, kC{56, 56};
 
 }  // namespace millrace

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <thread>
 
-#include "daemon/backend/cuda/cuda_lane.h"
+#include "daemon/backend/cuda/cuda_order.h"
 #include "tests/support/host/decoder_processes.h"
 #include "tests/support/host/eventually.h"
 #include "tests/support/skip.h"
