@@ -115,6 +115,7 @@ class Augmenter::Work {
 
   bool apply(const Operation& operation, TimeLimit& limit) {
     if (operation.step == Step::kMixEnd) {
+      waiting_.clear();  // what came behind the last kMixAdd is in no picture of the sum
       mixture_.end(kernels_, operation.factor, planes_);
       return !limit.is_over_after(count_ * mixture_.count());
     }

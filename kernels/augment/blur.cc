@@ -43,19 +43,6 @@ bool box_down(const Kernels& kernels, const BoxPass& pass, const Planes& in, Siz
   return true;
 }
 
-// As torchvision has it: floats, but for the sum of the weights and their exponents.
-HalfKernel half_kernel(int side, float deviation) {
-  HalfKernel kernel{side / 2, {}};
-  double sum = 0;
-  for (int i = 0; i <= kernel.radius; ++i) {
-    const float away = static_cast<float>(i) / deviation;
-    kernel.weight[i] = static_cast<float>(std::exp(static_cast<double>(-0.5F * (away * away))));
-    sum += static_cast<double>(kernel.weight[i]) * (i == 0 ? 1 : 2);
-  }
-  for (float& weight : kernel.weight) weight /= static_cast<float>(sum);
-  return kernel;
-}
-
 int reflected(int at, int side) {
   return at < 0 ? -at : at < side ? at : 2 * (side - 1) - at;
 }
@@ -111,20 +98,38 @@ class Strip {
 
 }  // namespace
 
+std::optional<BoxPass> pillow_pass(float radius) {
+  const float box = box_radius(radius);
+  if (box == 0) return std::nullopt;
+  return box_pass(box);
+}
+
+// Floats, but for the sum of the weights and their exponents.
+HalfKernel half_kernel(int side, float deviation) {
+  HalfKernel kernel{side / 2, {}};
+  double sum = 0;
+  for (int i = 0; i <= kernel.radius; ++i) {
+    const float away = static_cast<float>(i) / deviation;
+    kernel.weight[i] = static_cast<float>(std::exp(static_cast<double>(-0.5F * (away * away))));
+    sum += static_cast<double>(kernel.weight[i]) * (i == 0 ? 1 : 2);
+  }
+  for (float& weight : kernel.weight) weight /= static_cast<float>(sum);
+  return kernel;
+}
+
 bool pillow_blur(const Kernels& kernels, float radius, Size size, TimeLimit& limit, const Planes& planes,
                  const Planes& others) {
-  const float box = box_radius(radius);
-  if (box == 0) return true;
-  const BoxPass pass = box_pass(box);
+  const std::optional<BoxPass> pass = pillow_pass(radius);
+  if (!pass) return true;
   const Size turned{size.height, size.width};
   for (const Size each : {turned, size}) {
     for (int c = 0; c < 3; ++c) {
       const Size before{each.height, each.width};
       if (!transpose(planes.plane[c], before.width, before, limit, others.plane[c], each.width)) return false;
     }
-    if (!box_down(kernels, pass, others, each, limit, planes) ||
-        !box_down(kernels, pass, planes, each, limit, others) ||
-        !box_down(kernels, pass, others, each, limit, planes)) {
+    if (!box_down(kernels, *pass, others, each, limit, planes) ||
+        !box_down(kernels, *pass, planes, each, limit, others) ||
+        !box_down(kernels, *pass, others, each, limit, planes)) {
       return false;
     }
   }

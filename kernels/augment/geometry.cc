@@ -8,12 +8,8 @@
 namespace millrace::kernels::augment {
 namespace {
 
-std::uint32_t to_fixed(double value) {
-  return static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(value * 65536.0 + 0.5)));
-}
-
 // Whether coordinates fit 16 bits before the point.
-bool fits_fixed(const std::array<double, 8>& m, int x, int y) {
+bool fits_at(const std::array<double, 8>& m, int x, int y) {
   return std::abs(x * m[0] + y * m[1] + m[2]) < 32768.0 && std::abs(x * m[3] + y * m[4] + m[5]) < 32768.0;
 }
 
@@ -183,6 +179,16 @@ bool turn(const Kernels& kernels, const Planes& in, Size size, int turns, TimeLi
   return true;
 }
 
+std::uint32_t to_fixed(double value) {
+  return static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(value * 65536.0 + 0.5)));
+}
+
+bool fits_fixed(const Operation& operation, Size size) {
+  const auto& m = operation.matrix;
+  return fits_at(m, 0, 0) && fits_at(m, size.width, size.height) && fits_at(m, 0, size.height) &&
+         fits_at(m, size.width, 0);
+}
+
 bool moves_whole_pixels(const Operation& operation) {
   const auto& m = operation.matrix;
   return operation.step == Step::kAffine && m[0] == 1 && m[1] == 0 && m[3] == 0 && m[4] == 1 &&
@@ -222,9 +228,7 @@ bool transform(const Kernels& kernels, const Operation& operation, Size size, Ti
   const auto& m = operation.matrix;
   if (operation.step != Step::kAffine || operation.sampling != Sampling::kNearest) return rows.sample();
   if (m[1] == 0 && m[3] == 0) return rows.scale();
-  const bool is_small = fits_fixed(m, 0, 0) && fits_fixed(m, size.width, size.height) &&
-                        fits_fixed(m, 0, size.height) && fits_fixed(m, size.width, 0);
-  return is_small ? rows.affine_fixed() : rows.affine_summed();
+  return fits_fixed(operation, size) ? rows.affine_fixed() : rows.affine_summed();
 }
 
 }  // namespace millrace::kernels::augment

@@ -1,5 +1,6 @@
-// K1, unpacking and K2 as one GPU module. extern "C", so that the driver finds them by plain names; their launches (grid, shared
+// K1, unpacking, K2 and K3 as one GPU module. extern "C", so that the driver finds them by plain names; their launches (grid, shared
 // memory, arguments) are the host's, by the driver API: nothing of the CUDA runtime is used here.
+#include "kernels/cuda/augment/augment.h"
 #include "kernels/cuda/device_block.h"
 #include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/cuda/tokenise/tokenise.h"
@@ -32,6 +33,14 @@ extern "C" __global__ void __launch_bounds__(kTileThreads, 4)
   __shared__ DeviceBlock::Scratch scratch;
   DeviceBlock block(scratch);
   reconstruct_tile(block, args);
+}
+
+// REQUIRES: kAugmentThreads threads and sizeof(AugmentShared) bytes of dynamic shared memory.
+extern "C" __global__ void __launch_bounds__(kAugmentThreads, kAugmentBlocks)
+    millrace_augment(const __grid_constant__ AugmentArgs args) {
+  __shared__ DeviceBlock::Scratch scratch;
+  DeviceBlock block(scratch);
+  augment(block, args);
 }
 
 }  // namespace millrace::kernels::cuda

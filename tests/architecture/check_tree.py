@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "kernels/mrp": {"kernels/base", "kernels/jpeg", "kernels/packed"},
     "kernels/raster": {"kernels/base"},
     "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
-    "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
+    "kernels/cuda": {"kernels/augment", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "hls": set(),
     "hls/host": {"hls", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "hls/card": {"hls"},

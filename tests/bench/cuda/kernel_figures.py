@@ -33,6 +33,7 @@ SHARED, SHARED_OF_SYSTEM = 228 * 1024, 1024  # the latter for each block
 # What launches ask for, as batch_launch.cc does.
 LAUNCHES = """
 #include <cstdio>
+#include "kernels/cuda/augment/augment.h"
 #include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/cuda/tokenise/tokenise.h"
 #include "kernels/cuda/unpack/unpack.h"
@@ -41,6 +42,7 @@ int main() {
   std::printf("millrace_tokenise %d %zu\\n", kTokeniseThreads, sizeof(TokeniseShared));
   std::printf("millrace_unpack %d %zu\\n", kUnpackThreads, sizeof(UnpackShared));
   std::printf("millrace_reconstruct %d %zu\\n", kTileThreads, std::size_t{kTileBytes});
+  std::printf("millrace_augment %d %zu\\n", kAugmentThreads, sizeof(AugmentShared));
 }
 """
 KERNEL = re.compile(

@@ -189,6 +189,8 @@ TEST_CASE("a sum weighs what chains make of the picture, and leaves it to the ne
     CHECK(mixed(1, {whole}, 1) == Pixels{255, 200, 100});
     CHECK(mixed(0, {invert, whole}, 0.5F) == Pixels{127, 127, 127});
     CHECK(mixed(0, {invert, whole}, 0) == in);
+    CHECK(mixed(0, {invert, whole, invert}, 1) ==
+          Pixels{55, 155, 205});  // what comes behind the last picture is in none
     CHECK(mixed(0.25F, {step(Step::kSolarize, 100), half, step(Step::kPosterize, 1, 1), step(Step::kMixAdd, 0.25F)},
                 1) == Pixels{109, 102, 37});  // 50 + 27.5 + 32, 25 + 77.5 + 0, 12.5 + 25 + 0
   }
