@@ -182,9 +182,12 @@ SampleGeometry resized_whole(const EncodedImage& image, Size output) {
 }
 
 void JobOnTheBench::add(EncodedImage image, const SampleGeometry& geometry) {
-  tensors.push_back(std::make_unique<GuardedBytes>(image_bytes(*recipe, geometry.output()).count));
   SampleTask task{.index = static_cast<std::uint32_t>(tasks.size()), .image = std::move(image), .geometry = geometry};
-  task.out = in_host_memory(tensors.back()->view());
+  for (const SampleGeometry& view : views_of(geometry)) {
+    tensors.push_back(std::make_unique<GuardedBytes>(image_bytes(*recipe, view.output()).count));
+    const Destination out = in_host_memory(tensors.back()->view());
+    &view == views_of(geometry).data() ? task.out = out : task.further_outs.emplace_back(out);
+  }
   tasks.push_back(std::move(task));
 }
 

@@ -103,7 +103,7 @@ struct JobOnTheBench {
 
   std::shared_ptr<const Recipe> recipe;
   std::vector<SampleTask> tasks;
-  std::vector<std::unique_ptr<GuardedBytes>> tensors;
+  std::vector<std::unique_ptr<GuardedBytes>> tensors;  // of each task, its views one after the other
   std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();
 
   void add(EncodedImage image, const SampleGeometry& geometry);

@@ -34,6 +34,8 @@ bool CudaLane::is_for_gpu(Work& work, std::size_t i) const {
   if (fine && task.out.memory != memory_) fine = check_on_host(task, recipe);
   const EncodedImage& image = task.image;
   if (fine) fine = cuda_can_make({image.info, task.geometry, work.job().fidelity, kind_kept(image)}, recipe, staging_);
+  if (fine && needs_pixel_noise(task, recipe))
+    fine = unsupported("the GPU draws no noise for each pixel that is erased");
   if (fine && image.bytes.size() == 0 && image.kept && !is_packed(image)) {
     work.outcome(i).read_again = true;
     fine = unsupported("the GPU takes no kept tensors");

@@ -41,12 +41,10 @@ Box mirrored(const Box& box, std::uint32_t width) {
   return {static_cast<std::int32_t>(left), box.top, box.width, box.height};
 }
 
-Result<void> can_make_view(const SampleGeometry& geometry, const Recipe& recipe) {
+Result<void> can_make_view(const SampleGeometry& geometry) {
   const Size resized = geometry.resized, output = geometry.output();
   if (std::max({resized.width, resized.height, output.width, output.height}) > kMostSide)
     return unsupported("an image of more than 65,535 pixels a side is too large for the GPU's kernels");
-  if (geometry.canvas) return unsupported("the GPU does not pad");
-  if (is_augmented(recipe)) return unsupported("the GPU does no steps of augmentation, nor erasing");
   return {};
 }
 
@@ -65,11 +63,23 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
   const auto geometries = views_of(facts.geometry);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < std::min(recipes.size(), geometries.size()); ++i) {
-    MILLRACE_TRY_VOID(can_make_view(geometries[i], recipes[i]));
+    MILLRACE_TRY_VOID(can_make_view(geometries[i]));
     bytes += image_bytes(recipe, geometries[i].output()).count;
   }
   if (bytes > staging.tensor_bytes) return unsupported("the tensor is larger than a lane's part of cuda.staging");
   return {};
+}
+
+bool needs_pixel_noise(const SampleTask& task, const Recipe& recipe) {
+  const auto recipes = views_of(recipe);
+  const auto geometries = views_of(task.geometry);
+  for (std::size_t i = 0; i < recipes.size(); ++i) {
+    const std::optional<Erasing>& erasing = recipes[i].erasing;
+    if (erasing && erasing->noise == Erasing::Noise::kPixel &&
+        !draw_erased(*erasing, geometries[i].output(), *geometries[i].draws).empty())
+      return true;
+  }
+  return false;
 }
 
 bool is_packed(const EncodedImage& image) {

@@ -22,6 +22,10 @@ namespace millrace {
 // What the GPU makes of such a sample: yes, or kUnsupported and why not. `staging`: of a lane. Thread-safe.
 Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const CudaStaging& staging);
 
+// Whether it is the CPU's all the same, which alone draws noise for each pixel that is erased. REQUIRES: check_task() was
+// content.
+bool needs_pixel_noise(const SampleTask& task, const Recipe& recipe);
+
 // Whether a packed form stands in for the file, and what the GPU makes the tensors of: that form, or the file.
 bool is_packed(const EncodedImage& image);
 ByteView input_of(const EncodedImage& image);

@@ -1,4 +1,4 @@
-// A planned batch's arrays in a host's memory, and its three launches. Each array is memory of its own and just as long
+// A planned batch's arrays in a host's memory, and its launches. Each array is memory of its own and just as long
 // as the plan says, so that sanitizers see a kernel that leaves it. What steps through the threads is the caller's, an
 // *executor*: executor(grid, kernel) calls kernel(block) for every block of the grid.
 //
@@ -13,6 +13,7 @@
 #include <new>
 #include <utility>
 
+#include "kernels/cuda/augment/augment.h"
 #include "kernels/cuda/host_block.h"
 #include "kernels/cuda/plan/host_run.h"
 #include "kernels/cuda/reconstruct/reconstruct.h"
@@ -35,6 +36,8 @@ class BatchRun {
         threads_(threads),
         tokens_(plan.tokens),
         blocks_(plan.blocks),
+        pictures_(plan.picture_bytes),
+        picture_scratch_(plan.pictures.scratch_bytes / sizeof(std::uint64_t)),
         scratch_(kTokeniseGrid * scratch_bytes(TokeniseShape{}, threads) / sizeof(std::uint64_t)),
         batch_{std::vector<std::byte>(plan.tensors_bytes, kUnwritten), std::vector<Status>(plan.jobs.size())} {}
 
@@ -43,6 +46,7 @@ class BatchRun {
     tokenise(executor);
     unpack(executor);
     reconstruct(executor);
+    augment(executor);
   }
 
   template <class Executor>
@@ -85,10 +89,27 @@ class BatchRun {
                                .quants = plan_.quants.empty() ? nullptr : plan_.quants.front().data(),
                                .weights = plan_.weights.data(),
                                .store = plan_.store.data(),
-                               .tensors = reinterpret_cast<std::uint8_t*>(batch_.tensors.data()),
+                               .tensors = plan_.pictures.jobs.empty() ? tensors() : pictures_.data(),
                                .status = batch_.statuses.data()};
     executor(Grid{.blocks = static_cast<int>(plan_.tiles.size()), .threads = kTileThreads},
              [&](auto& block) { reconstruct_tile(block, args); });
+  }
+
+  template <class Executor>
+  void augment(const Executor& executor) {
+    const PicturePlan& plan = plan_.pictures;
+    const AugmentArgs args{.spec = plan_.tensor_spec,
+                           .jobs = plan.jobs.data(),
+                           .steps = plan.steps.data(),
+                           .boxes = plan.boxes.data(),
+                           .tables = plan.tables.data(),
+                           .pictures = pictures_.data(),
+                           .scratch = reinterpret_cast<unsigned char*>(picture_scratch_.data()),
+                           .store = plan_.tensor_store.data(),
+                           .tensors = tensors(),
+                           .status = batch_.statuses.data()};
+    executor(Grid{.blocks = static_cast<int>(plan.jobs.size()), .threads = kAugmentThreads},
+             [&](auto& block) { cuda::augment(block, args); });
   }
 
   const std::vector<Token>& tokens() const { return tokens_; }
@@ -97,6 +118,8 @@ class BatchRun {
 
  private:
   static constexpr std::byte kUnwritten{0xA5};
+
+  std::uint8_t* tensors() { return reinterpret_cast<std::uint8_t*>(batch_.tensors.data()); }
 
   // Bytes at an address that is a multiple of 16, as a GPU's memory begins.
   class AlignedBytes {
@@ -121,6 +144,8 @@ class BatchRun {
   const int threads_;
   std::vector<Token> tokens_;
   std::vector<BlockEntry> blocks_;
+  std::vector<std::uint8_t> pictures_;
+  std::vector<std::uint64_t> picture_scratch_;
   std::vector<std::uint64_t> scratch_;
   std::uint32_t next_image_ = 0;
   HostBatch batch_;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/plan/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cuda/plan/packed_groups.h"
 #include "kernels/cuda/plan/start_points.h"
@@ -29,6 +30,17 @@ PatchSpec patch_spec(const StoreSpec& store) {
           static_cast<std::uint16_t>(patches.merge), static_cast<std::uint16_t>(patches.temporal)};
 }
 
+// Of the pictures that are augmented.
+constexpr StoreSpec kPictures{.dtype = DType::kUint8, .layout = Layout::kNhwc};
+
+std::vector<std::uint32_t> store_values(const StoreSpec& store) {
+  const StoreTable table(store);
+  std::vector<std::uint32_t> values;
+  for (int c = 0; c < table.channels(); ++c)
+    values.insert(values.end(), std::begin(table.plane(c).values), std::end(table.plane(c).values));
+  return values;
+}
+
 // Chroma of a quarter of the columns is libjpeg-turbo's on the CPU, which finds damage in all MCUs above a crop and in
 // its rows of them.
 bool is_judged_from_start(const jpeg::Header& header) {
@@ -49,12 +61,24 @@ bool is_possible(const BatchRecipe& recipe) {
 
 Planner::Planner(const BatchRecipe& recipe, const PlannerSettings& settings)
     : recipe_(recipe), settings_(settings), tables_(std::min(settings.table_slots, std::uint32_t{65536})) {
-  const StoreTable table(recipe.store);
-  plan_.spec = tensor_spec(recipe);
+  plan_.spec = plan_.tensor_spec = tensor_spec(recipe);
+  plan_.store = plan_.tensor_store = store_values(recipe.store);
   plan_.tensor_bytes = image_bytes(recipe.size);
   plan_.table_slots = tables_.slots();
-  for (int c = 0; c < table.channels(); ++c)
-    plan_.store.insert(plan_.store.end(), std::begin(table.plane(c).values), std::end(table.plane(c).values));
+}
+
+// What K2 makes of this batch.
+void Planner::choose_form(std::span<const ImageRequest> requests) {
+  const bool by_pictures = std::any_of(requests.begin(), requests.end(), [](const ImageRequest& request) {
+    return std::any_of(request.views.begin(), request.views.end(),
+                       [](const ViewRequest& v) { return v.is_augmented(); });
+  });
+  if (by_pictures == std::exchange(by_pictures_, by_pictures)) return;
+  plan_.spec = plan_.tensor_spec;
+  plan_.store = plan_.tensor_store;
+  if (!by_pictures) return;
+  plan_.spec = tensor_spec({.store = kPictures, .order = recipe_.order, .fidelity = recipe_.fidelity});
+  plan_.store = store_values(kPictures);
 }
 
 void Planner::clear() {
@@ -69,7 +93,8 @@ void Planner::clear() {
   plan_.shapes.clear();
   plan_.quants.clear();
   plan_.weights.clear();
-  plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = plan_.tensors_bytes = 0;
+  plan_.pictures.clear();
+  plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = plan_.tensors_bytes = plan_.picture_bytes = 0;
   quants_.clear();
   views_.clear();
   first_view_ = 0;
@@ -78,6 +103,7 @@ void Planner::clear() {
 
 const BatchPlan& Planner::plan(std::span<const ImageRequest> requests) {
   clear();
+  choose_form(requests);
   std::size_t tensors = 0;
   for (const ImageRequest& request : requests) tensors += std::max<std::size_t>(request.views.size(), 1);
   tensors = std::max<std::size_t>(tensors, 1);
@@ -101,7 +127,8 @@ const BatchPlan& Planner::plan(std::span<const ImageRequest> requests) {
 std::uint64_t Planner::image_bytes(Size size) const {
   const std::uint64_t frames = recipe_.store.patches ? static_cast<std::uint64_t>(recipe_.store.patches->temporal) : 1;
   const bool is_size = is_storable(recipe_.store, size);
-  return is_size ? std::uint64_t{plan_.spec.element_bytes} * static_cast<std::uint64_t>(channels_of(plan_.spec)) *
+  return is_size ? std::uint64_t{plan_.tensor_spec.element_bytes} *
+                       static_cast<std::uint64_t>(channels_of(plan_.tensor_spec)) *
                        static_cast<std::uint64_t>(size.width) * static_cast<std::uint64_t>(size.height) * frames
                  : 0;
 }
@@ -116,7 +143,7 @@ void Planner::take_views(const ImageRequest& request) {
   for (ViewRequest& view : views_) {
     if (view.size == Size{}) view.size = recipe_.size;
     if (!view.filter) view.filter = recipe_.filter;
-    places_.push_back({plan_.tensors_bytes, image_bytes(view.size)});
+    places_.push_back({plan_.tensors_bytes, image_bytes(view.output())});
     plan_.tensors_bytes += places_.back().bytes;
   }
 }
@@ -143,6 +170,7 @@ std::string_view Planner::add(const ImageRequest& request) {
   if (const auto reason = is_packed ? "" : add_start_points(request, *header, mcus, jobs_[0]); !reason.empty())
     return reason;
   if (const auto reason = cut(mcus); !reason.empty()) return reason;
+  if (const auto reason = by_pictures_ ? add_pictures() : ""; !reason.empty()) return reason;
   divide_memory(jobs_[0]);
   if (is_packed) add_groups(request, mcus, jobs_[0]);
   plan_.scans += is_packed ? 0 : 1;
@@ -155,7 +183,8 @@ std::string_view Planner::add(const ImageRequest& request) {
 std::string_view Planner::add_views(const ImageRequest& request, const ImageJob& image, McuBox& mcus) {
   jobs_.clear();
   for (std::size_t i = 0; i < views_.size(); ++i) {
-    if (!is_storable(recipe_.store, views_[i].size)) return "a tensor of a size that the kernels do not make";
+    if (!is_possible(views_[i].size) || !is_storable(recipe_.store, views_[i].output()))
+      return "a tensor of a size that the kernels do not make";
     ImageJob& job = jobs_.emplace_back(image);
     job.output = places_[i].at;
     if (const auto reason = put_view(views_[i], request.orientation, job, plan_.weights); !reason.empty())
@@ -184,6 +213,39 @@ std::string_view Planner::cut(const McuBox& mcus) {
     if (!reason.empty()) return reason;
   }
   return is_seen ? "" : "a file with restart markers whose views leave blocks between them";
+}
+
+// What becomes of each view's picture. Of those of an image all are appended, or none.
+std::string_view Planner::add_pictures() {
+  constexpr std::uint64_t kAligned = 16;
+  PicturePlan& pictures = plan_.pictures;
+  const std::uint64_t bytes = plan_.picture_bytes, scratch = pictures.scratch_bytes;
+  const std::size_t jobs = pictures.jobs.size(), steps = pictures.steps.size(), boxes = pictures.boxes.size(),
+                    tables = pictures.tables.size();
+  for (std::size_t i = 0; i < views_.size(); ++i) {
+    const ViewRequest& view = views_[i];
+    const auto pixels = static_cast<std::uint64_t>(view.size.width) * static_cast<std::uint64_t>(view.size.height);
+    jobs_[i].output = plan_.picture_bytes;
+    plan_.picture_bytes += (3 * pixels + kAligned - 1) / kAligned * kAligned;
+    const auto reason = append_picture({.image = static_cast<std::uint32_t>(plan_.jobs.size()),
+                                        .picture = jobs_[i].output,
+                                        .output = places_[i].at,
+                                        .inner = view.size,
+                                        .size = view.output(),
+                                        .canvas = view.canvas,
+                                        .operations = view.operations,
+                                        .erased = view.erased},
+                                       recipe_.store, pictures);
+    if (reason.empty()) continue;
+    plan_.picture_bytes = bytes;
+    pictures.scratch_bytes = scratch;
+    pictures.jobs.resize(jobs);
+    pictures.steps.resize(steps);
+    pictures.boxes.resize(boxes);
+    pictures.tables.resize(tables);
+    return reason;
+  }
+  return {};
 }
 
 // The first one's scan is decoded for all.

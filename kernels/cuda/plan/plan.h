@@ -71,7 +71,7 @@ struct TensorPlace {
 using QuantTable = std::array<std::uint16_t, 64>;
 
 struct BatchPlan {
-  TensorSpec spec{};
+  TensorSpec spec{};                       // of what K2 makes: the tensors, or the pictures that `pictures` is about
   std::vector<std::string_view> refusals;  // a request each; empty: it is planned
   std::vector<std::uint32_t> requests;     // which one each job is of; a request's jobs are its views, in order
   std::vector<std::uint32_t> views;        // which view of the batch's each job is, all requests' counted
@@ -83,7 +83,13 @@ struct BatchPlan {
   std::vector<PackedShape> shapes;  // empty where no image is packed
   std::vector<QuantTable> quants;
   std::vector<std::int32_t> weights;
-  std::vector<std::uint32_t> store;  // a table of 256 elements for each channel of the tensor
+  std::vector<std::uint32_t> store;  // a table of 256 elements for each channel of what K2 makes
+
+  // Where one view of the batch is augmented, all are made as pictures first. No jobs: none is.
+  PicturePlan pictures;
+  std::uint64_t picture_bytes = 0;          // of all pictures
+  TensorSpec tensor_spec{};                 // of the tensors
+  std::vector<std::uint32_t> tensor_store;  // likewise
 
   std::span<const DecodeTable> new_tables;  // see TableCache
   std::span<const TableRun> table_runs;
@@ -118,6 +124,7 @@ class Planner {
 
  private:
   void clear();
+  void choose_form(std::span<const ImageRequest> requests);
   std::uint64_t image_bytes(Size size) const;
   void take_views(const ImageRequest& request);
   std::string_view add(const ImageRequest& request);
@@ -129,6 +136,7 @@ class Planner {
   std::string_view add_start_points(const ImageRequest& request, const jpeg::Header& header, const McuBox& mcus,
                                     ImageJob& job);
   std::string_view cut(const McuBox& mcus);
+  std::string_view add_pictures();
   void divide_memory(ImageJob& job);
   void add_groups(const ImageRequest& request, const McuBox& mcus, ImageJob& job);
   void add_jobs();
@@ -136,6 +144,7 @@ class Planner {
 
   const BatchRecipe recipe_;
   const PlannerSettings settings_;
+  bool by_pictures_ = false;
   TableCache tables_;
   std::map<QuantTable, std::uint16_t> quants_;
   jpeg::SeekIndex index_;

@@ -81,8 +81,12 @@ void put_frame(const jpeg::Header& header, ImageJob& job) {
   }
 }
 
+bool is_possible(Size size) {
+  return is_side(size.width) && is_side(size.height);
+}
+
 bool is_storable(const StoreSpec& store, Size size) {
-  return is_side(size.width) && is_side(size.height) && (!store.patches || divides(*store.patches, size));
+  return is_possible(size) && (!store.patches || divides(*store.patches, size));
 }
 
 std::string_view put_view(const ViewRequest& view, Orientation orientation, ImageJob& job,

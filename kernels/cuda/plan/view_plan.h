@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "kernels/cuda/batch.h"
+#include "kernels/cuda/plan/picture_plan.h"
 #include "kernels/cuda/plan/tile_plan.h"
 #include "kernels/jpeg/header.h"
 #include "kernels/tensor/orientation.h"
@@ -24,8 +26,15 @@ struct ViewRequest {
   Flip flip = Flip::kNone;
   Size resized{};  // the crop is resampled to this size, of which `window` says which part the tensor is
   Box window{};    // both empty: the crop becomes the tensor
-  Size size{};     // of the tensor; empty: the recipe's
+  Size size{};     // of the tensor, or of the picture on its canvas; empty: the recipe's
   std::optional<Filter> filter{};  // nullopt: the recipe's
+  std::optional<Canvas> canvas{};  // the picture is padded, and the tensor is what this shows
+  std::span<const Operation> operations{};
+  std::span<const Erased> erased{};
+
+  // Whether more is done to the picture than to store it.
+  bool is_augmented() const { return canvas.has_value() || !operations.empty() || !erased.empty(); }
+  Size output() const { return canvas ? Size{canvas->shown.width, canvas->shown.height} : size; }
 };
 
 // ImageJob::turn.
@@ -34,7 +43,8 @@ std::uint8_t turn_of(Orientation orientation);
 // What the header says of sizes, MCUs and sampling.
 void put_frame(const jpeg::Header& header, ImageJob& job);
 
-// Whether tensors of that size can be stored so.
+// Whether pictures of that size can be made, and tensors of it stored so.
+bool is_possible(Size size);
 bool is_storable(const StoreSpec& store, Size size);
 
 // What the view says, and tables of weights where the kernels compute none. Empty: done; else why not.

@@ -1,5 +1,6 @@
 #include "kernels/cuda/plan/workspace_layout.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace millrace::kernels::cuda {
@@ -38,14 +39,21 @@ WorkspaceLayout layout_of(const BatchPlan& plan, std::size_t scratch_bytes) {
   layout.weights = memory.take_range(plan.weights);
   layout.store = memory.take_range(plan.store);
   layout.new_tables = memory.take_range(plan.new_tables);
+  layout.picture_jobs = memory.take_range(plan.pictures.jobs);
+  layout.steps = memory.take_range(plan.pictures.steps);
+  layout.boxes = memory.take_range(plan.pictures.boxes);
+  layout.step_tables = memory.take_range(plan.pictures.tables);
+  layout.tensor_store = plan.pictures.jobs.empty() ? memory.take(0) : memory.take_range(plan.tensor_store);
   layout.upload_bytes = memory.next();
   layout.statuses = memory.take(plan.jobs.size() * sizeof(Status));
   layout.next_image = memory.take(sizeof(std::uint32_t));
   layout.zeroed_end = memory.next();
+  layout.pictures = memory.take(plan.picture_bytes);
   layout.blocks = memory.take(plan.blocks * sizeof(BlockEntry));
   layout.tokens = memory.take(plan.tokens * sizeof(Token));
   layout.scratch = memory.take(scratch_bytes);
-  layout.bytes = memory.next();
+  layout.picture_scratch = layout.blocks;
+  layout.bytes = std::max<std::size_t>(memory.next(), layout.picture_scratch + plan.pictures.scratch_bytes);
   return layout;
 }
 
@@ -63,6 +71,11 @@ void write_upload(const BatchPlan& plan, const WorkspaceLayout& layout, std::spa
   put(layout.weights, plan.weights);
   put(layout.store, plan.store);
   put(layout.new_tables, plan.new_tables);
+  put(layout.picture_jobs, plan.pictures.jobs);
+  put(layout.steps, plan.pictures.steps);
+  put(layout.boxes, plan.pictures.boxes);
+  put(layout.step_tables, plan.pictures.tables);
+  if (!plan.pictures.jobs.empty()) put(layout.tensor_store, plan.tensor_store);
 }
 
 }  // namespace millrace::kernels::cuda

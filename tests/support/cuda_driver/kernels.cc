@@ -3,6 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/cuda/augment/augment.h"
 #include "kernels/cuda/host_block.h"
 #include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/cuda/tokenise/tokenise.h"
@@ -132,10 +133,41 @@ void run_reconstruct(const Launch& launch, std::span<const std::byte> parameter)
   run_grid({launch.blocks, launch.threads, launch.seed}, [&](HostBlock& block) { reconstruct_tile(block, args); });
 }
 
+// Each job's picture, scratch and tensor; the rest of what it says is the daemon's own.
+void touch_augmented(const AugmentArgs& args, std::span<const PictureJob> jobs, CUdeviceptr pictures,
+                     CUdeviceptr tensors) {
+  const std::size_t channels = args.spec.channels == kernels::ChannelOrder::kGrey ? 1 : 3;
+  const std::size_t frames = args.spec.patches.width == 0 ? 1 : args.spec.patches.temporal;
+  for (const PictureJob& job : jobs) {
+    const std::size_t pixels = std::size_t{job.width} * job.height;
+    touch(pictures + job.picture,
+          3 * static_cast<std::size_t>(job.inner_width) * static_cast<std::size_t>(job.inner_height), false);
+    touch(tensors + job.output, pixels * args.spec.element_bytes * channels * frames, true);
+  }
+}
+
+void run_augment(const Launch& launch, std::span<const std::byte> parameter) {
+  auto args = read<AugmentArgs>(parameter);
+  need_shared(launch, sizeof(AugmentShared));
+  if (settings().instant) return;
+  translate_all(args.jobs, static_cast<std::size_t>(launch.blocks));
+  translate(args.steps);
+  translate(args.boxes);
+  translate(args.tables);
+  const CUdeviceptr pictures = translate(args.pictures);
+  translate(args.scratch);
+  translate(args.store);
+  const CUdeviceptr tensors = translate(args.tensors);
+  translate(args.status);
+  touch_augmented(args, std::span(args.jobs, static_cast<std::size_t>(launch.blocks)), pictures, tensors);
+  run_grid({launch.blocks, launch.threads, launch.seed}, [&](HostBlock& block) { augment(block, args); });
+}
+
 constexpr HostKernel kKernels[] = {
     {"millrace_tokenise", sizeof(TokeniseArgs), 72, kCollectives, run_tokenise},
     {"millrace_unpack", sizeof(UnpackArgs), 36, kCollectives, run_unpack},
     {"millrace_reconstruct", sizeof(ReconstructArgs), 64, 0, run_reconstruct},  // which has no use for them
+    {"millrace_augment", sizeof(AugmentArgs), 64, kCollectives, run_augment},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/cuda/augment/augment_args.h"
 #include "kernels/cuda/reconstruct/reconstruct.h"
 #include "kernels/cuda/tokenise/tokenise.h"
 #include "kernels/cuda/unpack/unpack.h"
@@ -12,15 +13,21 @@ namespace millrace::cuda {
 
 namespace {
 
+using kernels::cuda::AugmentArgs;
+using kernels::cuda::AugmentShared;
+using kernels::cuda::AugmentStep;
 using kernels::cuda::BlockEntry;
 using kernels::cuda::DecodeTable;
+using kernels::cuda::ErasedBox;
 using kernels::cuda::ImageJob;
+using kernels::cuda::kAugmentThreads;
 using kernels::cuda::kTileBytes;
 using kernels::cuda::kTileThreads;
 using kernels::cuda::kTokeniseThreads;
 using kernels::cuda::kUnpackThreads;
 using kernels::cuda::PackedGroup;
 using kernels::cuda::PackedShape;
+using kernels::cuda::PictureJob;
 using kernels::cuda::ReconstructArgs;
 using kernels::cuda::Segment;
 using kernels::cuda::Status;
@@ -104,6 +111,8 @@ Result<void> Kernels::prepare(CUdevice device) {
       cu.checked(cu.cuModuleGetFunction(&unpack_, module_, "millrace_unpack"), "cuModuleGetFunction(millrace_unpack)"));
   MILLRACE_TRY_VOID(cu.checked(cu.cuModuleGetFunction(&reconstruct_, module_, "millrace_reconstruct"),
                                "cuModuleGetFunction(millrace_reconstruct)"));
+  MILLRACE_TRY_VOID(cu.checked(cu.cuModuleGetFunction(&augment_, module_, "millrace_augment"),
+                               "cuModuleGetFunction(millrace_augment)"));
   MILLRACE_TRY_VOID(
       cu.checked(cu.cuFuncSetAttribute(tokenise_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kTokeniseShared),
                  "cuFuncSetAttribute(millrace_tokenise)"));
@@ -126,6 +135,7 @@ Kernels::Kernels(Kernels&& other) noexcept
       tokenise_(other.tokenise_),
       unpack_(other.unpack_),
       reconstruct_(other.reconstruct_),
+      augment_(other.augment_),
       shape_(other.shape_) {}
 
 Kernels& Kernels::operator=(Kernels&& other) noexcept {
@@ -134,6 +144,7 @@ Kernels& Kernels::operator=(Kernels&& other) noexcept {
   std::swap(tokenise_, other.tokenise_);
   std::swap(unpack_, other.unpack_);
   std::swap(reconstruct_, other.reconstruct_);
+  std::swap(augment_, other.augment_);
   std::swap(shape_, other.shape_);
   return *this;
 }
@@ -149,6 +160,7 @@ Result<void> Kernels::launch(const BatchPlan& plan, const WorkspaceLayout& layou
   MILLRACE_TRY_VOID(tokenise(plan, layout, views, stream));
   MILLRACE_TRY_VOID(unpack(plan, layout, views, stream));
   MILLRACE_TRY_VOID(reconstruct(plan, layout, views, stream));
+  MILLRACE_TRY_VOID(augment(plan, layout, views, stream));
   return download(plan, layout, views, stream);
 }
 
@@ -221,12 +233,34 @@ Result<void> Kernels::reconstruct(const BatchPlan& plan, const WorkspaceLayout& 
                        .quants = pointer<const std::uint16_t>(work + layout.quants),
                        .weights = pointer<const std::int32_t>(work + layout.weights),
                        .store = pointer<const std::uint32_t>(work + layout.store),
-                       .tensors = pointer<std::uint8_t>(views.tensors),
+                       .tensors = plan.pictures.jobs.empty() ? pointer<std::uint8_t>(views.tensors)
+                                                             : pointer<std::uint8_t>(work + layout.pictures),
                        .status = pointer<Status>(work + layout.statuses)};
   void* arguments[] = {&args};  // copied by the launch
   return driver_->checked(driver_->cuLaunchKernel(reconstruct_, static_cast<unsigned>(plan.tiles.size()), 1, 1,
                                                   kTileThreads, 1, 1, kTileBytes, stream, arguments, nullptr),
                           "cuLaunchKernel(millrace_reconstruct)");
+}
+
+Result<void> Kernels::augment(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
+                              CUstream stream) const {
+  if (plan.pictures.jobs.empty()) return {};
+  const CUdeviceptr work = views.workspace;
+  AugmentArgs args{.spec = plan.tensor_spec,
+                   .jobs = pointer<const PictureJob>(work + layout.picture_jobs),
+                   .steps = pointer<const AugmentStep>(work + layout.steps),
+                   .boxes = pointer<const ErasedBox>(work + layout.boxes),
+                   .tables = pointer<const std::uint32_t>(work + layout.step_tables),
+                   .pictures = pointer<const std::uint8_t>(work + layout.pictures),
+                   .scratch = pointer<unsigned char>(work + layout.picture_scratch),
+                   .store = pointer<const std::uint32_t>(work + layout.tensor_store),
+                   .tensors = pointer<std::uint8_t>(views.tensors),
+                   .status = pointer<const Status>(work + layout.statuses)};
+  void* arguments[] = {&args};  // copied by the launch
+  return driver_->checked(
+      driver_->cuLaunchKernel(augment_, static_cast<unsigned>(plan.pictures.jobs.size()), 1, 1, kAugmentThreads, 1, 1,
+                              sizeof(AugmentShared), stream, arguments, nullptr),
+      "cuLaunchKernel(millrace_augment)");
 }
 
 Result<void> Kernels::download(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,

@@ -1,4 +1,4 @@
-// A planned batch onto a GPU by the driver's API: upload, K1, unpacking, K2, download of the statuses. Asynchronous: launches work
+// A planned batch onto a GPU by the driver's API: upload, K1, unpacking, K2, K3, download of the statuses. Asynchronous: launches work
 // on the stream that it is given and returns; allocates nothing, waits for nothing. All memory is the caller's and stays
 // until the stream is past the batch.
 //
@@ -65,7 +65,7 @@ class Kernels {
 
   // The parts of launch(), in this order, for a caller that puts events between them. REQUIRES: a planned job. `upload`
   // copies the plan's arrays and the batch's new tables; `tokenise` launches nothing without a file, `unpack` nothing
-  // without a packed image.
+  // without a packed image, `augment` nothing without a picture.
   Result<void> upload(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                       CUstream stream) const;
   Result<void> tokenise(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
@@ -74,6 +74,8 @@ class Kernels {
                       CUstream stream) const;
   Result<void> reconstruct(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                            CUstream stream) const;
+  Result<void> augment(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
+                       CUstream stream) const;
   Result<void> download(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                         CUstream stream) const;
 
@@ -83,7 +85,7 @@ class Kernels {
 
   const Driver* driver_;
   CUmodule module_ = nullptr;
-  CUfunction tokenise_ = nullptr, unpack_ = nullptr, reconstruct_ = nullptr;
+  CUfunction tokenise_ = nullptr, unpack_ = nullptr, reconstruct_ = nullptr, augment_ = nullptr;
   GpuShape shape_;
 };
 

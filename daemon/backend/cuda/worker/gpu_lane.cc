@@ -60,12 +60,20 @@ kernels::Box box_of(const CudaBox& box) {
 }
 
 ViewRequest request_of(const CudaView& view) {
-  return {.crop = box_of(view.crop),
-          .flip = view.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
-          .resized = {view.resized_width, view.resized_height},
-          .window = box_of(view.window),
-          .size = {view.window.width, view.window.height},
-          .filter = static_cast<kernels::Filter>(view.filter)};
+  ViewRequest request{.crop = box_of(view.crop),
+                      .flip = view.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
+                      .resized = {view.resized_width, view.resized_height},
+                      .window = box_of(view.window),
+                      .size = {view.window.width, view.window.height},
+                      .filter = static_cast<kernels::Filter>(view.filter)};
+  if (view.padded != 0) {
+    request.canvas = kernels::cuda::Canvas{.mode = static_cast<kernels::cuda::PadMode>(view.pad),
+                                           .fill = {view.fill[0], view.fill[1], view.fill[2]},
+                                           .resized = request.resized,
+                                           .inner = box_of(view.inner),
+                                           .shown = box_of(view.shown)};
+  }
+  return request;
 }
 
 // Whether it is the packed image itself that is no use.
@@ -172,8 +180,15 @@ GpuLane::PlannerOfRecipe& GpuLane::planner_for(const CudaBatch& batch) {
 
 std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) {
   const auto* const files = reinterpret_cast<const std::uint8_t*>(staging_ + CudaStaging::encoded_at());
+  erased_.clear();
+  for (const CudaErased& erased : rooms_.erased.first(batch.erased))
+    erased_.push_back({box_of(erased.box), {erased.value[0], erased.value[1], erased.value[2]}});
   views_.clear();
-  for (const CudaView& view : rooms_.views.first(batch.views)) views_.push_back(request_of(view));
+  for (const CudaView& view : rooms_.views.first(batch.views)) {
+    ViewRequest& request = views_.emplace_back(request_of(view));
+    request.operations = rooms_.steps.subspan(view.first_step, view.steps);
+    request.erased = std::span(erased_).subspan(view.first_erased, view.erased);
+  }
   std::vector<ImageRequest> requests;
   std::size_t first = 0;
   for (const CudaOrder& order : rooms_.orders.first(batch.images)) {

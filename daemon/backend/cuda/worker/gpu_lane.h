@@ -76,6 +76,7 @@ class GpuLane {
   GpuMemory memory_;
   PinnedMemory pinned_, plans_;  // the staging; statuses, and what is uploaded of a plan
   GpuStream stream_;
+  std::vector<kernels::cuda::Erased> erased_;      // of the batch, as the next ones
   std::vector<kernels::cuda::ViewRequest> views_;  // of the batch
   std::list<PlannerOfRecipe> planners_;            // the one that was used last first; their tables lie apart
   std::chrono::steady_clock::time_point taken_{};  // the memory, or the attempt
