@@ -11,17 +11,12 @@
 // way of one image there and back, and how long a lost device is away.
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <latch>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,24 +25,16 @@
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cuda/cuda_backend.h"
 #include "daemon/backend/fpga/fpga_backend.h"
-#include "daemon/formats/probe.h"
+#include "tests/bench/devices/device_rig.h"
 #include "tests/support/host/decoder_processes.h"
 #include "tests/support/host/process.h"
-#include "tests/support/pictures/image_folder.h"
 
 namespace millrace::bench {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kOfAJob = 64, kRounds = 7, kJobs = 32;
-constexpr Size kOutput{224, 224};
-
-[[noreturn]] void stop(const std::string& why) {
-  std::fprintf(stderr, "millrace_bench_host_cost: %s\n", why.c_str());
-  std::exit(1);
-}
 
 // A family of devices, and which threads work for it.
 struct Family {
@@ -79,51 +66,6 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cpu() {
 constexpr Family kFamilies[] = {{"cpu", "mr-lane", nullptr, nullptr, make_cpu},
                                 {"cuda", "mr-gpu", "millrace-cuda", "mr-lane", make_cuda},
                                 {"fpga", "mr-fpga", "millrace-fpga", "millrace-fpga", make_fpga}};
-
-// Of the threads of a process whose names begin so: user and system time.
-double cpu_seconds(pid_t process, const std::string& names) {
-  double ticks = 0;
-  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task")) {
-    std::ifstream stat(task.path() / "stat");
-    std::string line;
-    std::getline(stat, line);
-    const std::size_t open = line.find('('), close = line.rfind(')');
-    if (close == std::string::npos || line.compare(open + 1, names.size(), names) != 0) continue;
-    std::istringstream rest(line.substr(close + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) rest >> skipped;
-    double user = 0, system = 0;
-    rest >> user >> system;
-    ticks += user + system;
-  }
-  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-EncodedImage image_in(const std::vector<std::byte>& bytes) {
-  EncodedImage image{.bytes = EncodedBytes(bytes.size())};
-  std::copy(bytes.begin(), bytes.end(), image.bytes.writable().begin());
-  return image;
-}
-
-struct Photos {
-  std::vector<std::vector<std::byte>> files;
-  std::vector<SourceInfo> infos;
-};
-
-Photos read_photos(const std::string& folder, const Backend& backend, const Recipe& recipe) {
-  Photos photos;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::vector<std::byte> bytes = read_file(entry.path());
-    const Result<SourceInfo> info = probe_image(bytes, SampleLimits{}, UseOrientation::kYes);
-    const SampleGeometry geometry{{0, 0, 1, 1}, kOutput, {0, 0, 224, 224}};
-    if (!info || !backend.can_make({*info, geometry}, recipe)) continue;
-    photos.files.push_back(std::move(bytes));
-    photos.infos.push_back(*info);
-  }
-  if (photos.files.empty()) stop(folder + " has no baseline JPEG file");
-  return photos;
-}
 
 class Rig {
  public:
@@ -163,12 +105,10 @@ class Rig {
       const Size stored = photos_.infos[photo].stored;
       EncodedImage image = image_in(photos_.files[photo]);
       image.info = photos_.infos[photo];
-      const int width = static_cast<int>(stored.width), height = static_cast<int>(stored.height);
-      const int half = (width + 1) / 2 - turn_++ % (width / 4 + 1);  // another width each time, as random crops have
       job.tasks.push_back(
           {.index = static_cast<std::uint32_t>(i),
            .image = std::move(image),
-           .geometry = {{width / 4, height / 4, half, (height + 1) / 2}, kOutput, {0, 0, 224, 224}},
+           .geometry = crop_of(stored, turn_++),
            .out = in_host_memory(MutableByteView(memory_[number]).subspan(i * tensor_.count, tensor_.count))});
     }
     return job;
@@ -182,11 +122,6 @@ class Rig {
   std::atomic<std::size_t> refused_ = 0;
   int turn_ = 0;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 struct Cost {
   double daemon = 0, worker = 0;  // us an image

@@ -46,6 +46,8 @@ Settings read() {
           .races = yes("SIM_CUDA_RACES", !instant),
           .trace = yes("SIM_CUDA_TRACE", false),
           .scramble = yes("SIM_CUDA_SCRAMBLE", true),
+          .copied = number("SIM_CUDA_COPIED", UINT64_MAX),
+          .durations = text("SIM_CUDA_DURATIONS"),
           .vmm = yes("SIM_CUDA_VMM", true),
           .peers = yes("SIM_CUDA_PEERS", true),
           .read_only_register = yes("SIM_CUDA_READ_ONLY_REGISTER", true),

@@ -23,6 +23,8 @@ struct Settings {
   bool races = true;               // looks for operations that nothing orders
   bool trace = false;              // says each operation
   bool scramble = true;            // memory begins as 0xC7, not as zeros
+  std::uint64_t copied = 0;        // bytes that a copy moves at most
+  std::string durations;           // see durations.h
   bool vmm = true;                 // the device can share memory by descriptor
   bool peers = true;               // devices reach each other's memory
   bool read_only_register = true;  // CU_MEMHOSTREGISTER_READ_ONLY is supported

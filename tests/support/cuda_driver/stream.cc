@@ -1,5 +1,6 @@
 #include "tests/support/cuda_driver/stream.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 
 #include "tests/support/cuda_driver/capture.h"
 #include "tests/support/cuda_driver/control.h"
+#include "tests/support/cuda_driver/durations.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/settings.h"
 
@@ -45,6 +47,10 @@ namespace millrace::cuda {
 namespace {
 
 constexpr useconds_t kPause = 50;  // microseconds between two looks at a word that somebody else writes
+
+std::chrono::nanoseconds time_of(const sim::Operation& operation) {
+  return sim::duration_of(operation.what, operation.uses.empty() ? 0 : operation.uses.front().size);
+}
 
 }  // namespace
 
@@ -138,6 +144,8 @@ bool Stream::take(Entry& entry) {
 }
 
 void Stream::work() {
+  pthread_setname_np(pthread_self(), "sim-stream");  // not its maker's, of whom it is none
+  sim::wake_in_time();
   for (Entry entry; take(entry); entry = {}) {
     sim::begin_operation(entry.stamp);
     run(entry.operation);
@@ -166,7 +174,9 @@ void Stream::run(const sim::Operation& operation) {
   if (stopping_ || sim::health_of(context_) != CUDA_SUCCESS) return;
   sim::Engine* const engine = operation.fault.hangs ? nullptr : sim::engine_of(operation.engine, context_.device);
   if (engine != nullptr) engine->enter(priority_);
+  const auto until = std::chrono::steady_clock::now() + time_of(operation);
   const CUresult result = result_of(operation);
+  if (!stopping_) std::this_thread::sleep_until(until);
   if (engine != nullptr) engine->leave();
   if (sim::settings().trace)
     std::fprintf(stderr, "simulated CUDA: stream %zu: %s -> %d\n", index_, operation.what.c_str(), result);

@@ -41,6 +41,11 @@ std::byte* use(CUdeviceptr at, std::size_t size, bool write) {
   return found;
 }
 
+// Of a copy of `size` bytes, those that are moved.
+std::size_t moved(std::size_t size) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(size, sim::settings().copied));
+}
+
 // Memory that was registered when the copy was asked for has to be so until it is made.
 // Streams may be in each other's way there as well.
 void use_pinned(const void* at, std::size_t size, bool write) {
@@ -149,7 +154,7 @@ MILLRACE_EXPORT cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size
   }
   const auto run = [=]() -> CUresult {
     if (staged == nullptr) use_pinned(from, size, false);
-    std::memcpy(use(to, size, true), staged == nullptr ? from : staged->data(), size);
+    std::memcpy(use(to, size, true), staged == nullptr ? from : staged->data(), moved(size));
     return CUDA_SUCCESS;
   };
   return sim::submit(*stream, {.engine = EngineKind::kToDevice,
@@ -165,10 +170,10 @@ MILLRACE_EXPORT cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t siz
   if (size == 0) return CUDA_SUCCESS;
   const bool pinned = sim::objects().pinned.holds(to, size);
   if (!pinned) sim::complain("an asynchronous copy to memory that is not registered");
-  std::memset(to, kNotYet, size);
+  std::memset(to, kNotYet, moved(size));
   const auto run = [=]() -> CUresult {
     if (pinned) use_pinned(to, size, true);
-    std::memcpy(to, use(from, size, false), size);
+    std::memcpy(to, use(from, size, false), moved(size));
     return CUDA_SUCCESS;
   };
   MILLRACE_RETURN_IF_FAILED(sim::submit(
@@ -181,7 +186,7 @@ MILLRACE_EXPORT cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size
   MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
   const auto run = [=]() -> CUresult {
     const std::byte* const begin = use(from, size, false);
-    std::memmove(use(to, size, true), begin, size);
+    std::memmove(use(to, size, true), begin, moved(size));
     return CUDA_SUCCESS;
   };
   return sim::submit(*stream,

@@ -50,6 +50,20 @@ TEST_CASE("faults that cannot be read end the process", "[cuda][driver]") {
   CHECK(played.reports("no rule of SIM_CUDA_FAULTS: launch=700"));
 }
 
+TEST_CASE("an operation takes as long as it is said to, and a copy moves as much", "[cuda][driver]") {
+  const std::string fine = "5000 bytes\n";
+  CHECK(play({"copy slowly"}, {{"SIM_CUDA_DURATIONS", "HtoD=200000"}}).output == "after 200 ms or more\n" + fine);
+  CHECK(play({"copy slowly"}, {{"SIM_CUDA_DURATIONS", "DtoH=1;HtoD=0/0.025;"}}).output ==
+        "after 200 ms or more\n" + fine);
+  CHECK(play({"copy slowly"}, {{"SIM_CUDA_COPIED", "100"}, {"SIM_CUDA_DELAY_US", "0"}}).prints("100 bytes"));
+
+  const Played played = play({"copy slowly"}, {{"SIM_CUDA_DURATIONS", "HtoD"}});
+
+  INFO(played);
+  CHECK(played.status != 0);
+  CHECK(played.reports("no duration of SIM_CUDA_DURATIONS: HtoD"));
+}
+
 TEST_CASE("a full device refuses, and takes again what was freed", "[cuda][driver]") {
   const Played played = play({"fill"}, {{"SIM_CUDA_VRAM_MIB", "350"}, {"SIM_CUDA_CONTEXT_MIB", "256"}});
 

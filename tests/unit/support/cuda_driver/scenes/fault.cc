@@ -1,6 +1,7 @@
 // What goes wrong to order, and how a process finds its driver.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iostream>
@@ -141,6 +142,25 @@ int wait_until_lost(Arguments) {
   return 0;
 }
 
+// A copy there and one back, how long the first one took at least, and how much of it came back.
+int copy_slowly(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  const CUstream stream = gpu.stream();
+  const CUdeviceptr memory = gpu.memory(kFaultBytes);
+  Pinned<unsigned char> there(gpu, kFaultBytes), back(gpu, kFaultBytes);
+  std::fill(there.values().begin(), there.values().end(), static_cast<unsigned char>(7));
+  const auto begun = std::chrono::steady_clock::now();
+  need(cu.cuMemcpyHtoDAsync_v2(memory, there.data(), kFaultBytes, stream), "cuMemcpyHtoDAsync");
+  gpu.synchronise(stream);
+  const auto took = std::chrono::steady_clock::now() - begun;
+  if (took >= std::chrono::milliseconds(200)) std::printf("after 200 ms or more\n");
+  need(cu.cuMemcpyDtoHAsync_v2(back.data(), memory, kFaultBytes, stream), "cuMemcpyDtoHAsync");
+  gpu.synchronise(stream);
+  std::printf("%td bytes\n", std::count(back.values().begin(), back.values().end(), static_cast<unsigned char>(7)));
+  return 0;
+}
+
 template <class Function>
 Function* nvml_function(const char* name) {
   static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -176,6 +196,7 @@ constexpr Scene kFaultScenes[] = {
     {"until lost", until_lost},
     {"wait until lost", wait_until_lost},
     {"nvml", nvml},
+    {"copy slowly", copy_slowly},
 };
 
 }  // namespace
