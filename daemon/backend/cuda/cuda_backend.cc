@@ -175,6 +175,7 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
       info_(info_of(gpu, number, settings)),
       latest_(info_),
       staging_(staging),
+      turns_(info_.lanes),
       device_(std::move(device)),
       memory_(settings.tensors.count == 0 ? nullptr
                                           : CudaMemory::create(*device_, {.id = info_.memories.front(),
@@ -182,12 +183,13 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
                                                                           .gpu = gpu.uuid,
                                                                           .most = settings.tensors,
                                                                           .patience = settings.hang})),
-      lanes_(
-          info_.lanes, queue_depth().jobs, "mr-gpu-", services.limits,
-          [this](std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits,
-                 const std::function<bool()>& stopped) {
-            return CudaLane(*device_, info_.memories.front(), lane, staging_, settings_.hang).run(job, limits, stopped);
-          }) {}
+      lanes_(halves(), queue_depth().jobs, "mr-gpu-", services.limits,
+             [this](std::uint32_t thread, const DecodeJob& job, const SampleLimits& limits,
+                    const std::function<bool()>& stopped) {
+               const CudaHalf half{thread / kCudaHalves, thread % kCudaHalves};
+               return CudaLane(*device_, turns_[half.lane], info_.memories.front(), half, staging_, settings_.hang)
+                   .run(job, limits, stopped);
+             }) {}
 
 BackendInfo CudaBackend::info() const {
   const std::shared_ptr<CudaWorker> worker = device_->current();

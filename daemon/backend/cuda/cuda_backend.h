@@ -14,6 +14,7 @@
 #include "daemon/backend/cuda/cuda_memory.h"
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/cuda/cuda_worker.h"
+#include "daemon/backend/cuda/staging_turns.h"
 #include "daemon/backend/device_host/lane_threads.h"
 #include "proto/base/mutex.h"
 
@@ -38,9 +39,7 @@ class CudaBackend final : public Backend {
 
   // As the process says that has the GPU; as it said last where there is none, or as was known at the start.
   BackendInfo info() const override MILLRACE_EXCLUDES(mutex_);
-  QueueDepth queue_depth() const override {
-    return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 16, .most = 64};
-  }
+  QueueDepth queue_depth() const override { return {.jobs = 2 * halves(), .at_once = halves(), .few = 16, .most = 64}; }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener listener) override { device_->health().listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override { return lanes_.try_submit(std::move(job)); }
@@ -51,12 +50,15 @@ class CudaBackend final : public Backend {
   CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<CudaDevice> device, CudaStaging staging,
               const CudaSettings& settings, const BackendServices& services);
 
+  std::uint32_t halves() const { return kCudaHalves * info_.lanes; }
+
   const std::uint32_t number_;
   const CudaSettings settings_;
   const BackendInfo info_;  // at the start: name, lanes and memory stay
   mutable Mutex mutex_;
   mutable BackendInfo latest_ MILLRACE_GUARDED_BY(mutex_);
-  const CudaStaging staging_;  // of a lane
+  const CudaStaging staging_;        // of a lane
+  std::vector<StagingTurns> turns_;  // of each lane
   const std::unique_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaMemory> memory_;  // shared with sessions' arenas. nullptr: sessions may have none
   device_host::LaneThreads lanes_;

@@ -52,10 +52,11 @@ std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimit
   return work.work_off([&](std::size_t& next) { make(work, take(work, next)); });
 }
 
-// The next ones whose tensors are in one memory, and which fit the staging together. `next`: the first that is not
-// finished.
+// The next ones whose tensors are in one memory, and which fit half the staging together, or one that does not. `next`:
+// the first that is not finished.
 std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
   std::vector<std::size_t> tasks;
+  const CudaPart room = staging_.half(half_.half);
   std::uint64_t files = 0, tensors = 0, memory = 0;
   const std::size_t views = views_of(*work.job().recipe).size();
   for (std::size_t i = next; i < work.job().tasks.size(); ++i) {
@@ -65,37 +66,61 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
     if (memory_of(work.task(i).out) != memory) continue;
     files += room_of(input_of(work.task(i).image).size());
     tensors += tensor_bytes_of(work.task(i));
-    if (files > staging_.encoded_bytes || tensors > staging_.tensor_bytes) break;
+    const bool is_too_much = files > room.encoded_bytes || tensors > room.tensor_bytes;
+    if (is_too_much && !tasks.empty()) break;
     tasks.push_back(i);
+    if (is_too_much) break;
   }
   next = work.next_after(next, tasks);
   return tasks;
 }
 
-// Too many for the GPU's memory are halved; one alone that is too much is the CPU's.
+bool CudaLane::fit_half(const Work& work, Indices tasks) const {
+  const CudaPart room = staging_.half(half_.half);
+  std::uint64_t files = 0, tensors = 0;
+  for (const std::size_t i : tasks) {
+    files += room_of(input_of(work.task(i).image).size());
+    tensors += tensor_bytes_of(work.task(i));
+  }
+  return files <= room.encoded_bytes && tensors <= room.tensor_bytes;
+}
+
+// Too many for half of the lane's memory of the GPU are halved. One alone that is too much for it has all of it, and is
+// the CPU's if that will not do either.
 void CudaLane::make(Work& work, Indices tasks) {
   if (tasks.empty()) return;
   if (work.stopped()) return work.finish_all(tasks, cancelled_error());
-  const std::shared_ptr<CudaWorker> worker = device_.wanted(patience_);
-  if (!worker) return work.finish_all(tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
-  const Clock::time_point begun = Clock::now();
-  const Result<void> asked = ask(work, tasks, *worker);
-  if (!asked && asked.error().code == Code::kExhausted && tasks.size() > 1) {
+  const auto is_too_much = [](const Result<void>& made) { return !made && made.error().code == Code::kExhausted; };
+  const bool whole = !fit_half(work, tasks);
+  Result<void> made = make_together(work, tasks, whole);
+  if (is_too_much(made) && tasks.size() > 1) {
     make(work, tasks.first(tasks.size() / 2));
     return make(work, tasks.subspan(tasks.size() / 2));
   }
-  if (!asked) {
-    const Code code = asked.error().code;
-    if (code == Code::kUnavailable) device_.lost(worker, asked.error().message);
-    const bool is_lost = code == Code::kUnavailable || code == Code::kNotFound;  // all of it, or the session's memory
-    return work.finish_all(tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
-  }
-  collect(work, tasks, worker->lane(number_));
-  work.note_time(tasks, Clock::now() - begun);
+  if (is_too_much(made) && !whole) made = make_together(work, tasks, true);
+  if (made) return;
+  const Code code = made.error().code;
+  const bool is_lost = code == Code::kUnavailable || code == Code::kNotFound;  // all of it, or the session's memory
+  work.finish_all(tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, made.error().message});
 }
 
-Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) {
-  CudaLaneChannel& channel = worker.lane(number_);
+// With an error nothing is finished.
+Result<void> CudaLane::make_together(Work& work, Indices tasks, bool whole) {
+  const StagingTurns::Turn turn(turns_, whole);
+  const std::shared_ptr<CudaWorker> worker = device_.wanted(patience_);
+  if (!worker) return Error{Code::kUnavailable, "the GPU is lost, and not back yet"};
+  const Clock::time_point begun = Clock::now();
+  CudaLaneChannel& channel = worker->half(half_.lane, half_.half);
+  channel.use(whole);
+  Result<void> asked = ask(work, tasks, channel);
+  if (!asked && asked.error().code == Code::kUnavailable) device_.lost(worker, asked.error().message);
+  MILLRACE_TRY_VOID(std::move(asked));
+  collect(work, tasks, channel);
+  work.note_time(tasks, Clock::now() - begun);
+  return {};
+}
+
+Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaLaneChannel& channel) {
   CudaBatchWriter writer(*work.job().recipe, work.job().fidelity, memory_of(work.task(tasks[0]).out), channel.rooms(),
                          channel.encoded());
   for (const std::size_t i : tasks) MILLRACE_TRY_VOID(writer.add(work.task(i)));

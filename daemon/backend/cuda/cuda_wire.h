@@ -4,7 +4,8 @@
 //   daemon                                     millrace-cuda
 //   control: CudaHello ─────────────────────▶  driver, context, kernels, pinned staging
 //                       ◀────────── CudaReady  it is ready, or why not
-//   a lane:  files and CudaOrders into the staging
+//   a half of a lane, of two:
+//            files and CudaOrders into its half of the staging
 //            CudaBatch ─────────────────────▶  plans, copies, launches, waits
 //                       ◀─────────── CudaDone  verdicts are in the CudaOrders, tensors in the staging or where
 //                                              CudaBatch::memory says
@@ -13,8 +14,11 @@
 //                       ◀─────────── CudaDone  with the descriptor of what was taken
 //   closes its ends ────────────────────────▶  ends
 //
-//   a lane's staging:  0            views_at()  steps_at()    erased_at()    encoded_at()             tensors_at()         size()
-//                      │ CudaOrders  │ CudaViews │ Operations │ CudaErased, │ files, 0s between them │ tensors, in order   │
+//   a lane's staging:  0                         encoded_at()                       tensors_at()         size()
+//                      │ rooms of both halves │ files of both, 0s between them │ tensors of both, in order │
+//   rooms of a half:   │ CudaOrders │ CudaViews │ Operations │ CudaErased │
+//
+// A batch that is too large for its half has all of it, while the other half's thread of the daemon leaves it alone.
 //
 //   the memory's:      0                 kCudaMovedAt                           kCudaMovedAt + kCudaMoving
 //                      │ CudaMove, ...   │ bytes that go up                     │
@@ -41,18 +45,22 @@ inline constexpr std::uint32_t kMostCudaLanes = 4;
 inline constexpr std::uint32_t kMostCudaImages = 256, kMostCudaViews = 1024, kMostCudaSteps = 8192,
                                kMostCudaErased = 4096;
 
-// The process's descriptors when it begins: a socket and a staging for the memory, and for each lane.
+// A lane has so many batches under way: one on the GPU while the next is copied and planned.
+inline constexpr std::uint32_t kCudaHalves = 2;
+
+// The process's descriptors when it begins: a socket and a staging for the memory; for each lane a staging, and a socket
+// for each half.
 inline constexpr int kCudaControl = 3, kCudaMemorySocket = 4, kCudaMemoryStaging = 5;
-constexpr int cuda_lane_socket(std::uint32_t lane) {
-  return kCudaMemoryStaging + 1 + 2 * static_cast<int>(lane);
-}
 constexpr int cuda_lane_staging(std::uint32_t lane) {
-  return cuda_lane_socket(lane) + 1;
+  return kCudaMemoryStaging + 1 + static_cast<int>((1 + kCudaHalves) * lane);
+}
+constexpr int cuda_lane_socket(std::uint32_t lane, std::uint32_t half) {
+  return cuda_lane_staging(lane) + 1 + static_cast<int>(half);
 }
 
 inline constexpr std::uint32_t kCudaListEnds = 0xffffffff;
 
-// Pinned in the process for each lane, beside its staging: what is copied to the GPU of a batch's plan.
+// Pinned in the process for each lane, beside its staging: what is copied to the GPU of both halves' plans.
 inline constexpr Bytes kCudaPlans = 16_MiB;
 
 enum class CudaWork : std::uint32_t { kList, kServe };  // say which GPUs there are, and end; serve one
@@ -120,7 +128,9 @@ struct CudaErased {
 struct CudaBatch {
   std::uint64_t number = 0;  // which the answer has as well
   std::uint32_t images = 0, views = 0, steps = 0, erased = 0;
-  std::uint8_t fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0, reserved[2] = {};
+  std::uint8_t fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0;
+  std::uint8_t whole = 0;  // 1: it has all of the lane, not its half alone
+  std::uint8_t reserved = 0;
   std::uint64_t encoded_bytes = 0;
   float mean[3] = {}, std[3] = {};
   std::uint32_t patch_width = 0, patch_height = 0, patch_merge = 0, patch_temporal = 0;  // all 0: no patches
@@ -171,20 +181,40 @@ static_assert(std::is_trivially_copyable_v<CudaDone>);
 static_assert(std::is_trivially_copyable_v<CudaMemoryOrder> && sizeof(CudaMemoryOrder) == 32);
 static_assert(std::is_trivially_copyable_v<CudaMove> && sizeof(CudaMove) == 32 && kCudaMovedAt % 4096 == 0);
 
+// What a batch has of a lane's staging.
+struct CudaPart {
+  std::uint64_t rooms_at = 0, encoded_at = 0, encoded_bytes = 0, tensors_at = 0, tensor_bytes = 0;
+};
+
+constexpr std::uint64_t in_cuda_pages(std::uint64_t bytes) {
+  return (bytes + 4095) / 4096 * 4096;
+}
+
 // How a lane's staging is divided.
 struct CudaStaging {
   static constexpr std::uint64_t kFilesApart = 64;  // zeroes at least, after each file
   static constexpr std::uint64_t kPage = 4096;
+  // Of a half: what a batch is told by, one room after the other.
+  static constexpr std::uint64_t kViews = in_cuda_pages(kMostCudaImages * sizeof(CudaOrder));
+  static constexpr std::uint64_t kSteps = kViews + in_cuda_pages(kMostCudaViews * sizeof(CudaView));
+  static constexpr std::uint64_t kErased = kSteps + in_cuda_pages(kMostCudaSteps * sizeof(kernels::Operation));
+  static constexpr std::uint64_t kRooms = kErased + in_cuda_pages(kMostCudaErased * sizeof(CudaErased));
 
   std::uint64_t encoded_bytes = 0, tensor_bytes = 0;
 
-  static constexpr std::uint64_t pages(std::uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-  static constexpr std::uint64_t views_at() { return pages(kMostCudaImages * sizeof(CudaOrder)); }
-  static constexpr std::uint64_t steps_at() { return views_at() + pages(kMostCudaViews * sizeof(CudaView)); }
-  static constexpr std::uint64_t erased_at() { return steps_at() + pages(kMostCudaSteps * sizeof(kernels::Operation)); }
-  static constexpr std::uint64_t encoded_at() { return erased_at() + pages(kMostCudaErased * sizeof(CudaErased)); }
+  static constexpr std::uint64_t encoded_at() { return kCudaHalves * kRooms; }
   constexpr std::uint64_t tensors_at() const { return encoded_at() + encoded_bytes; }
   constexpr std::uint64_t size() const { return tensors_at() + tensor_bytes; }
+
+  constexpr CudaPart half(std::uint32_t i) const {
+    const std::uint64_t encoded = encoded_bytes / kCudaHalves / kPage * kPage,
+                        tensors = tensor_bytes / kCudaHalves / kPage * kPage;
+    return {i * kRooms, encoded_at() + i * encoded, encoded, tensors_at() + i * tensors, tensors};
+  }
+  // All of it, for a batch whose rooms are those of half `i`.
+  constexpr CudaPart whole(std::uint32_t i) const {
+    return {i * kRooms, encoded_at(), encoded_bytes, tensors_at(), tensor_bytes};
+  }
 };
 
 // What a batch is told by, beside its files.
@@ -195,12 +225,12 @@ struct CudaBatchRooms {
   std::span<CudaErased> erased;
 };
 
-// In a lane's staging, which begins at a page.
-inline CudaBatchRooms rooms_in(std::byte* staging) {
-  return {{reinterpret_cast<CudaOrder*>(staging), kMostCudaImages},
-          {reinterpret_cast<CudaView*>(staging + CudaStaging::views_at()), kMostCudaViews},
-          {reinterpret_cast<kernels::Operation*>(staging + CudaStaging::steps_at()), kMostCudaSteps},
-          {reinterpret_cast<CudaErased*>(staging + CudaStaging::erased_at()), kMostCudaErased}};
+// Those that begin there, at a page.
+inline CudaBatchRooms rooms_at(std::byte* at) {
+  return {{reinterpret_cast<CudaOrder*>(at), kMostCudaImages},
+          {reinterpret_cast<CudaView*>(at + CudaStaging::kViews), kMostCudaViews},
+          {reinterpret_cast<kernels::Operation*>(at + CudaStaging::kSteps), kMostCudaSteps},
+          {reinterpret_cast<CudaErased*>(at + CudaStaging::kErased), kMostCudaErased}};
 }
 
 }  // namespace millrace

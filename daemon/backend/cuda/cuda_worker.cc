@@ -11,7 +11,7 @@ using device_host::Clock;
 using device_host::Heard;
 using device_host::Staging;
 
-static_assert(cuda_lane_staging(kMostCudaLanes - 1) < device_host::kAbove);
+static_assert(cuda_lane_staging(kMostCudaLanes) <= device_host::kAbove);
 
 // Sends what has a number, and waits for the answer to that number.
 template <class Order>
@@ -32,6 +32,7 @@ Result<UniqueFd> ask_process(int socket, const Order& order, std::chrono::millis
 
 Result<void> CudaLaneChannel::ask(CudaBatch& batch, std::chrono::milliseconds patience) {
   batch.number = ++asked_;
+  batch.whole = whole_ ? 1 : 0;
   MILLRACE_TRY(const UniqueFd none, ask_process(socket_.get(), batch, patience));
   return {};
 }
@@ -53,26 +54,29 @@ Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program
   MILLRACE_TRY(Staging moved, Staging::create(kCudaProgram, kCudaMemoryStagingBytes));
   handed.push_back({memory.theirs.get(), kCudaMemorySocket});
   handed.push_back({theirs.emplace_back(moved.take_descriptor()).get(), kCudaMemoryStaging});
-  std::vector<CudaLaneChannel> lanes;
+  std::vector<CudaLaneChannel> halves;
   for (std::uint32_t i = 0; i < order.lanes; ++i) {
-    MILLRACE_TRY(Channel channel, device_host::make_channel(kCudaProgram));
     MILLRACE_TRY(Staging staging, Staging::create(kCudaProgram, Bytes{layout.size()}));
-    handed.push_back({channel.theirs.get(), cuda_lane_socket(i)});
     handed.push_back({theirs.emplace_back(staging.take_descriptor()).get(), cuda_lane_staging(i)});
-    lanes.emplace_back(std::move(channel.ours), std::move(staging), layout);
-    theirs.push_back(std::move(channel.theirs));
+    const auto shared = std::make_shared<const Staging>(std::move(staging));
+    for (std::uint32_t half = 0; half < kCudaHalves; ++half) {
+      MILLRACE_TRY(Channel channel, device_host::make_channel(kCudaProgram));
+      handed.push_back({channel.theirs.get(), cuda_lane_socket(i, half)});
+      halves.emplace_back(std::move(channel.ours), shared, layout, half);
+      theirs.push_back(std::move(channel.theirs));
+    }
   }
   MILLRACE_TRY(const pid_t pid, device_host::start_process(program, handed));
   return std::shared_ptr<CudaWorker>(new CudaWorker(std::move(control.ours),
                                                     CudaMemoryChannel(std::move(memory.ours), std::move(moved)),
-                                                    std::move(lanes), pid, gpu, order));
+                                                    std::move(halves), pid, gpu, order));
 }
 
-CudaWorker::CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid,
+CudaWorker::CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> halves, pid_t pid,
                        const CudaUuid& gpu, const CudaWorkerOrder& order)
     : HostProcess(std::move(control), pid),
       memory_(std::move(memory)),
-      lanes_(std::move(lanes)),
+      halves_(std::move(halves)),
       uuid_(gpu),
       order_(order) {}
 

@@ -1,9 +1,9 @@
 // The process that owns a GPU for the daemon, as the daemon has it (cuda_wire.h has what they say). An error of a GPU's
 // context is the end of the process that has the context, and of no other: so the daemon has none.
 //
-//   CudaWorker::start(program, gpu, order) ──▶ greet() ──▶ lane(i) asks, one thread each ──▶ end(), or it dies
+//   CudaWorker::start(program, gpu, order) ──▶ greet() ──▶ halves of lanes ask, one thread each ──▶ end(), or it dies
 //
-// Thread-safe, but for a lane and the memory, which are each Thread-bound(a thread's).
+// Thread-safe, but for halves of lanes and the memory, which are each Thread-bound(a thread's).
 #pragma once
 
 #include <sys/types.h>
@@ -33,16 +33,22 @@ struct CudaWorkerOrder {
   Bytes device;            // of the GPU's memory, for each lane
 };
 
-// A lane's part of it: a socket, and the staging that both have mapped.
+// A half of a lane, as the daemon has it: a socket, and the staging that both processes and the other half have mapped.
 class CudaLaneChannel {
  public:
-  CudaLaneChannel(UniqueFd socket, device_host::Staging staging, CudaStaging layout)
-      : socket_(std::move(socket)), staging_(std::move(staging)), layout_(layout) {}
+  CudaLaneChannel(UniqueFd socket, std::shared_ptr<const device_host::Staging> staging, CudaStaging layout,
+                  std::uint32_t half)
+      : socket_(std::move(socket)), staging_(std::move(staging)), layout_(layout), half_(half) {}
 
+  // For the next batch: its half of the staging, or all of it. REQUIRES: for all of it, nobody uses the other half.
+  void use(bool whole) {
+    whole_ = whole;
+    part_ = whole ? layout_.whole(half_) : layout_.half(half_);
+  }
   // REQUIRES: no batch is asked for.
-  CudaBatchRooms rooms() const { return rooms_in(staging_.data()); }
-  std::span<std::byte> encoded() const { return {staging_.data() + CudaStaging::encoded_at(), layout_.encoded_bytes}; }
-  std::span<const std::byte> tensors() const { return {staging_.data() + layout_.tensors_at(), layout_.tensor_bytes}; }
+  CudaBatchRooms rooms() const { return rooms_at(staging_->data() + part_.rooms_at); }
+  std::span<std::byte> encoded() const { return {staging_->data() + part_.encoded_at, part_.encoded_bytes}; }
+  std::span<const std::byte> tensors() const { return {staging_->data() + part_.tensors_at, part_.tensor_bytes}; }
 
   // One batch. kExhausted: it is too much at once for the GPU's memory, and nothing was made. kNotFound: the memory that
   // the tensors are to go to is not this process's. kUnavailable: the process
@@ -51,8 +57,11 @@ class CudaLaneChannel {
 
  private:
   UniqueFd socket_;
-  device_host::Staging staging_;
+  std::shared_ptr<const device_host::Staging> staging_;  // shared: with the other half
   CudaStaging layout_;
+  std::uint32_t half_;
+  CudaPart part_{};
+  bool whole_ = false;
   std::uint64_t asked_ = 0;
 };
 
@@ -90,15 +99,15 @@ class CudaWorker final : public device_host::HostProcess {
 
   // As the process says; once it is greeted.
   const Gpu& gpu() const { return gpu_; }
-  CudaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
+  CudaLaneChannel& half(std::uint32_t lane, std::uint32_t half) { return halves_[kCudaHalves * lane + half]; }
   CudaMemoryChannel& memory() { return memory_; }
 
  private:
-  CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid,
+  CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> halves, pid_t pid,
              const CudaUuid& gpu, const CudaWorkerOrder& order);
 
   CudaMemoryChannel memory_;
-  std::vector<CudaLaneChannel> lanes_;
+  std::vector<CudaLaneChannel> halves_;  // those of a lane one after the other
   const CudaUuid uuid_;
   Gpu gpu_;
   const CudaWorkerOrder order_;

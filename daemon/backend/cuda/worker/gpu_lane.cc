@@ -1,9 +1,6 @@
 #include "daemon/backend/cuda/worker/gpu_lane.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -19,13 +16,11 @@ using kernels::cuda::Status;
 using kernels::cuda::ViewRequest;
 
 constexpr std::size_t kPlanners = 2;
-constexpr std::uint32_t kTableSlots = 2048;  // all that a batch of the most images may bring is half of it
+constexpr std::uint32_t kTableSlots = 1024;  // all that a batch of the most images may bring
 constexpr std::size_t kTablesBytes = kTableSlots * sizeof(kernels::cuda::DecodeTable);
 constexpr std::size_t kStatusBytes = 4096;
-constexpr std::size_t kPlansBytes = kCudaPlans.count;
-constexpr std::size_t kAligned = 256;
+constexpr std::size_t kAligned = LaneRoom::kAligned;
 constexpr std::uint32_t kMostScanBytes = 8 << 20;  // one thread block walks a scan, and the batch waits for it
-constexpr std::chrono::seconds kTriedAgain{1}, kTakenAgain{10};
 static_assert(kMostCudaViews * sizeof(Status) <= kStatusBytes);
 
 constexpr std::size_t aligned(std::size_t bytes) {
@@ -96,65 +91,30 @@ Error too_much() {
   return Error{Code::kExhausted, "more at once than the GPU's memory has room for"};
 }
 
-Error none_left() {
-  return Error{Code::kUnsupported, "the GPU has no memory left: others have it"};
-}
-
 }  // namespace
 
+std::size_t GpuLane::tables_bytes() {
+  return aligned(kPlanners * kTablesBytes);
+}
+
 Result<std::unique_ptr<GpuLane>> GpuLane::create(const GpuContext& context, const Kernels& kernels,
-                                                 const ExportedMemories& memories, std::byte* staging,
-                                                 const CudaStaging& layout, std::size_t device_bytes) {
+                                                 const ExportedMemories& memories, LaneRoom& room, std::uint32_t half) {
   MILLRACE_TRY_VOID(context.use());
-  std::unique_ptr<GpuLane> lane(new GpuLane(context, kernels, memories, staging, layout, device_bytes));
-  MILLRACE_TRY_VOID(lane->prepare());
+  std::unique_ptr<GpuLane> lane(new GpuLane(context, kernels, memories, room, half));
+  MILLRACE_TRY_VOID(lane->stream_.create());
   return lane;
 }
 
-GpuLane::GpuLane(const GpuContext& context, const Kernels& kernels, const ExportedMemories& memories,
-                 std::byte* staging, const CudaStaging& layout, std::size_t device_bytes)
-    : context_(context),
-      kernels_(kernels),
-      memories_(memories),
-      staging_(staging),
-      rooms_(rooms_in(staging)),
-      layout_(layout),
-      device_bytes_(device_bytes),
-      memory_(context.driver()),
-      pinned_(context.driver()),
-      plans_(context.driver()),
-      stream_(context.driver()) {}
-
-// The pinned memory of its own stays mapped: it ends with the process, as the lane does.
-GpuLane::~GpuLane() = default;
-
-Result<void> GpuLane::prepare() {
-  MILLRACE_TRY_VOID(pinned_.pin(staging_, layout_.size()));
-  void* const plans = mmap(nullptr, kPlansBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (plans == MAP_FAILED) return Error{Code::kExhausted, errno_error("taking memory for plans", errno).message};
-  MILLRACE_TRY_VOID(plans_.pin(static_cast<std::byte*>(plans), kPlansBytes));
-  return stream_.create();
-}
-
-void GpuLane::rest() {
-  planners_.clear();  // their tables go with the memory
-  memory_.release();
-}
-
-// All of it, or what there is of it where others have the rest; then all of it is tried again after a while.
-Result<void> GpuLane::take_memory() {
-  const auto since = std::chrono::steady_clock::now() - taken_;
-  const bool has_all = memory_.size() == device_bytes_;
-  if (has_all || (memory_.size() != 0 && since < kTakenAgain)) return {};
-  if (memory_.size() == 0 && since < kTriedAgain) return none_left();
-  rest();
-  std::size_t bytes = device_bytes_;
-  Result<void> taken = memory_.allocate(bytes);
-  while (!taken && taken.error().code == Code::kExhausted && bytes / 2 > 2 * kPlanners * kTablesBytes)
-    taken = memory_.allocate(bytes /= 2);
-  taken_ = std::chrono::steady_clock::now();
-  if (!taken && taken.error().code == Code::kExhausted) return none_left();
-  return taken;
+// What planners believe to be on the GPU went with another block.
+Result<void> GpuLane::take_room(const CudaBatch& batch) {
+  const bool whole = batch.whole != 0;
+  part_ = whole ? room_.layout().whole(half_) : room_.layout().half(half_);
+  rooms_ = rooms_at(room_.staging() + part_.rooms_at);
+  plans_ = room_.plans(half_, whole);
+  const std::uint64_t before = piece_.block;
+  MILLRACE_TRY(piece_, room_.take(half_, whole));
+  if (piece_.block != before) planners_.clear();
+  return {};
 }
 
 // Its own, or another one's place.
@@ -179,7 +139,7 @@ GpuLane::PlannerOfRecipe& GpuLane::planner_for(const CudaBatch& batch) {
 }
 
 std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) {
-  const auto* const files = reinterpret_cast<const std::uint8_t*>(staging_ + CudaStaging::encoded_at());
+  const auto* const files = reinterpret_cast<const std::uint8_t*>(room_.staging() + part_.encoded_at);
   erased_.clear();
   for (const CudaErased& erased : rooms_.erased.first(batch.erased))
     erased_.push_back({box_of(erased.box), {erased.value[0], erased.value[1], erased.value[2]}});
@@ -203,9 +163,15 @@ std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) {
   return requests;
 }
 
-// A planner whose new tables did not get to the GPU believes that they are there: it goes, and so does what it knows.
 Result<void> GpuLane::make(const CudaBatch& batch) {
-  MILLRACE_TRY_VOID(take_memory());
+  MILLRACE_TRY_VOID(take_room(batch));
+  Result<void> made = make_there(batch);
+  room_.release(half_);
+  return made;
+}
+
+// A planner whose new tables did not get to the GPU believes that they are there: it goes, and so does what it knows.
+Result<void> GpuLane::make_there(const CudaBatch& batch) {
   PlannerOfRecipe& planner = planner_for(batch);
   const BatchPlan& plan = planner.planner->plan(requests_of(batch));
   const Result<void> made = plan.jobs.empty() ? Result<void>() : run(planner, plan, batch);
@@ -218,15 +184,14 @@ Result<void> GpuLane::make(const CudaBatch& batch) {
 Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan, const CudaBatch& batch) {
   const WorkspaceLayout layout = workspace_layout(plan, kernels_.shape());
   Division at{};
-  at.encoded = aligned(kPlanners * kTablesBytes);
   at.tensors = at.encoded + aligned(batch.encoded_bytes);
   at.workspace = at.tensors + aligned(plan.tensors_bytes);
   at.end = at.workspace + layout.bytes;
-  if (layout.upload_bytes > kPlansBytes - kStatusBytes || at.end > memory_.size()) return too_much();
+  if (layout.upload_bytes > plans_.size() - kStatusBytes || at.end > piece_.bytes) return too_much();
   Result<void> enqueued = enqueue(planner, plan, layout, at, batch);
   MILLRACE_TRY_VOID(stream_.wait());
   MILLRACE_TRY_VOID(std::move(enqueued));
-  return batch.memory == 0 ? Result<void>() : deliver(plan, batch, memory_.at() + at.tensors);
+  return batch.memory == 0 ? Result<void>() : deliver(plan, batch, piece_.at + at.tensors);
 }
 
 // Only what is good, for where a tensor was not made something of another batch may lie, and this memory is a client's to
@@ -234,7 +199,6 @@ Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan,
 Result<void> GpuLane::deliver(const BatchPlan& plan, const CudaBatch& batch, CUdeviceptr tensors) {
   MILLRACE_TRY(const std::shared_ptr<ExportedMemory> memory, memories_.find(batch.memory));
   const Driver& driver = context_.driver();
-  const auto* const statuses = reinterpret_cast<const Status*>(plans_.at());
   struct {
     std::uint64_t to = 0, from = 0, bytes = 0;
   } row;
@@ -246,7 +210,7 @@ Result<void> GpuLane::deliver(const BatchPlan& plan, const CudaBatch& batch, CUd
   };
   Result<void> copied;
   for (std::size_t job = 0; copied && job < plan.jobs.size(); ++job) {
-    if (statuses[plan.jobs[job].decoded] != Status::kDone) continue;
+    if (statuses()[plan.jobs[job].decoded] != Status::kDone) continue;
     const auto [from, bytes] = plan.places[job];
     const std::uint64_t to = rooms_.views[plan.views[job]].out_at;
     if (!memory->holds(to, bytes)) {
@@ -266,22 +230,22 @@ Result<void> GpuLane::deliver(const BatchPlan& plan, const CudaBatch& batch, CUd
 Result<void> GpuLane::enqueue(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
                               const Division& at, const CudaBatch& batch) {
   const Driver& driver = context_.driver();
-  std::byte* const upload = plans_.at() + kStatusBytes;
+  std::byte* const upload = plans_.data() + kStatusBytes;
   write_upload(plan, layout, {upload, layout.upload_bytes});
-  const BatchViews views{.encoded = memory_.at() + at.encoded,
-                         .tables = memory_.at() + planner.tables,
-                         .tensors = memory_.at() + at.tensors,
-                         .workspace = memory_.at() + at.workspace,
+  const BatchViews views{.encoded = piece_.at + at.encoded,
+                         .tables = piece_.tables + planner.tables,
+                         .tensors = piece_.at + at.tensors,
+                         .workspace = piece_.at + at.workspace,
                          .upload = upload,
-                         .statuses = reinterpret_cast<Status*>(plans_.at())};
-  const std::byte* const files = staging_ + CudaStaging::encoded_at();
+                         .statuses = reinterpret_cast<Status*>(plans_.data())};
+  const std::byte* const files = room_.staging() + part_.encoded_at;
   MILLRACE_TRY_VOID(
       driver.checked(driver.cuMemcpyHtoDAsync_v2(views.encoded, files, batch.encoded_bytes, stream_.get()),
                      "copying files to the GPU"));
   MILLRACE_TRY_VOID(kernels_.launch(plan, layout, views, stream_.get()));
   if (batch.memory != 0) return {};
   return driver.checked(
-      driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors, plan.tensors_bytes, stream_.get()),
+      driver.cuMemcpyDtoHAsync_v2(room_.staging() + part_.tensors_at, views.tensors, plan.tensors_bytes, stream_.get()),
       "copying tensors from the GPU");
 }
 
@@ -291,14 +255,13 @@ void GpuLane::answer(const BatchPlan& plan) const {
     CudaOrder& order = rooms_.orders[i];
     if (!why.empty()) refuse(order, why, is_broken(order, why));
   }
-  const auto* const statuses = reinterpret_cast<const Status*>(plans_.at());
   for (std::size_t job = 0; job < plan.jobs.size(); ++job) {
     if (plan.jobs[job].decoded != job) continue;
     CudaOrder& order = rooms_.orders[plan.requests[job]];
-    if (statuses[job] == Status::kDone)
+    if (statuses()[job] == Status::kDone)
       order.verdict = 0;
     else
-      refuse(order, words_of(statuses[job]), order.packed != 0);
+      refuse(order, words_of(statuses()[job]), order.packed != 0);
   }
 }
 

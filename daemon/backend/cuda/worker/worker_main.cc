@@ -1,6 +1,6 @@
 // millrace-cuda: owns a GPU for the daemon, which starts it (cuda_worker.h). By hand it says which GPUs there are.
 //
-// A thread watches the daemon, the memory that sessions map has one, and each lane. Whatever breaks the CUDA context ends
+// A thread watches the daemon, the memory that sessions map has one, and each half of a lane. Whatever breaks the CUDA context ends
 // the process: the daemon starts another one.
 #include <poll.h>
 #include <pthread.h>
@@ -27,6 +27,7 @@
 #include "daemon/backend/cuda/worker/gpu.h"
 #include "daemon/backend/cuda/worker/gpu_lane.h"
 #include "daemon/backend/cuda/worker/kernel_image.h"
+#include "daemon/backend/cuda/worker/lane_room.h"
 #include "proto/base/mutex.h"
 #include "proto/base/sockets/socket_message.h"
 
@@ -132,15 +133,18 @@ void run_memory(const GpuContext& context, ExportedMemories& memories, Start& st
   if (mover) serve(**mover);
 }
 
-void run_lane(std::uint32_t number, const CudaHello& hello, const GpuContext& context, const Kernels& kernels,
-              const ExportedMemories& memories, Start& start) {
-  const CudaStaging layout{hello.encoded_bytes, hello.tensor_bytes};
-  const Result<std::byte*> staging = map_staging(cuda_lane_staging(number), layout.size());
-  if (!staging) return start.began(staging.error());
-  const Result<std::unique_ptr<GpuLane>> lane =
-      GpuLane::create(context, kernels, memories, *staging, layout, hello.device_bytes);
+void run_half(std::uint32_t number, std::uint32_t half, LaneRoom& room, const GpuContext& context,
+              const Kernels& kernels, const ExportedMemories& memories, Start& start) {
+  const Result<std::unique_ptr<GpuLane>> lane = GpuLane::create(context, kernels, memories, room, half);
   start.began(lane ? Result<void>() : Result<void>(lane.error()));
-  if (lane) serve(**lane, cuda_lane_socket(number));
+  if (lane) serve(**lane, cuda_lane_socket(number, half));
+}
+
+// On a thread whose context is current.
+Result<std::unique_ptr<LaneRoom>> make_room(std::uint32_t lane, const CudaHello& hello, const GpuContext& context) {
+  const CudaStaging layout{hello.encoded_bytes, hello.tensor_bytes};
+  MILLRACE_TRY(std::byte* const staging, map_staging(cuda_lane_staging(lane), layout.size()));
+  return LaneRoom::create(context, staging, layout, hello.device_bytes, GpuLane::tables_bytes());
 }
 
 // From the beginning on: whatever hangs in the driver, this process ends with the daemon.
@@ -159,13 +163,20 @@ Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
   MILLRACE_TRY(const CudaReady ready, describe_gpu(driver, hello.uuid));
   MILLRACE_TRY(const GpuContext context, GpuContext::open(driver, hello.uuid));
   MILLRACE_TRY(const Kernels kernels, Kernels::load(driver, context.device(), kernel_image()));
-  Start start(hello.lanes + 1);
+  std::vector<std::unique_ptr<LaneRoom>> rooms;
+  for (std::uint32_t lane = 0; lane < hello.lanes; ++lane) {
+    MILLRACE_TRY(std::unique_ptr<LaneRoom> room, make_room(lane, hello, context));
+    rooms.push_back(std::move(room));
+  }
+  Start start(kCudaHalves * hello.lanes + 1);
   ExportedMemories memories;
   std::vector<std::thread> threads;
   pthread_setname_np(threads.emplace_back([&] { run_memory(context, memories, start); }).native_handle(), "mr-memory");
-  for (std::uint32_t i = 0; i < hello.lanes; ++i) {
-    std::thread& lane = threads.emplace_back([&, i] { run_lane(i, hello, context, kernels, memories, start); });
-    pthread_setname_np(lane.native_handle(), ("mr-lane-" + std::to_string(i)).c_str());
+  for (std::uint32_t i = 0; i < kCudaHalves * hello.lanes; ++i) {
+    const std::uint32_t lane = i / kCudaHalves, half = i % kCudaHalves;
+    std::thread& thread = threads.emplace_back(
+        [&, lane, half] { run_half(lane, half, *rooms[lane], context, kernels, memories, start); });
+    pthread_setname_np(thread.native_handle(), ("mr-lane-" + std::to_string(i)).c_str());
   }
   const Result<void> begun = start.wait();
   answer(kCudaControl, begun ? ready : with_error<CudaReady>(begun.error()));
