@@ -73,6 +73,17 @@ TEST_CASE("steps of the usual size make what the CPU makes", "[cuda][augment]") 
   check_batch(cases, kBytes, 1);
 }
 
+TEST_CASE("coordinates are sums where Pillow's are: ten tenths are less than one", "[cuda][augment]") {
+  AugmentRandom random(5);
+  std::vector<AugmentCase> cases(2, random_picture(random, {40, 30}));
+  Operation affine = plain_step(Step::kAffine);
+  affine.matrix = {0.1, 0, -0.05, 0, 0.1, -0.05};
+  cases[0].operations = {affine};
+  affine.matrix = {0.1, 50000, -25000, 0.1, 0, -0.05};  // beyond fixed-point but for the first row
+  cases[1].operations = {affine};
+  check_batch(cases, kBytes, 1);
+}
+
 TEST_CASE("each hue of each colour of a cube is turned as on the CPU", "[cuda][augment]") {
   AugmentCase one{{256, 256}, {256, 256}, std::nullopt, {}, {}, {}};
   for (const int blue : {0, 1, 100, 254}) {
