@@ -104,6 +104,7 @@ inline constexpr int kAugmentBlocks = 4;     // on a multiprocessor: 64 register
 struct AugmentShared {
   std::uint32_t counts[3][256];  // of values
   std::uint32_t store[3 * 256];
+  double matrix[8];
   unsigned long long sum;
   std::uint8_t table[3][256];  // what becomes of a value
 };

@@ -55,7 +55,7 @@ MILLRACE_KERNEL void weigh_across(Block& block, const StepWork& work) {
       const auto value = [](std::uint32_t pixel, int c) { return static_cast<float>(channel_of(pixel, c)); };
       WeighedValue sums[3];
       for (int c = 0; c < 3; ++c) sums[c].begin(float_in(work.tables), value(row[x], c));
-      MILLRACE_ROLLED for (int i = 1; i <= work.step.value; ++i) {
+      MILLRACE_BY_FOUR for (int i = 1; i <= work.step.value; ++i) {
         const std::uint32_t before = row[reflected(x - i, work.width)], after = row[reflected(x + i, work.width)];
         const float weight = float_in(work.tables + i);
         for (int c = 0; c < 3; ++c) sums[c].add(weight, value(before, c), value(after, c));
@@ -80,7 +80,7 @@ MILLRACE_KERNEL void weigh_down(Block& block, const StepWork& work) {
       const int at = y * work.width + x;
       WeighedValue sums[3];
       for (int c = 0; c < 3; ++c) sums[c].begin(float_in(work.tables), planes[c][at]);
-      MILLRACE_ROLLED for (int i = 1; i <= work.step.value; ++i) {
+      MILLRACE_BY_FOUR for (int i = 1; i <= work.step.value; ++i) {
         const int before = reflected(y - i, work.height) * work.width + x;
         const int after = reflected(y + i, work.height) * work.width + x;
         const float weight = float_in(work.tables + i);
@@ -104,20 +104,37 @@ struct BoxColumn {
   MILLRACE_HD void blur(int top, int bottom) const {
     std::uint32_t sums[3] = {0, 0, 0};
     // Around the row above the first.
-    MILLRACE_ROLLED for (int y = top - 1 - radius; y < top + radius; ++y) {
+    MILLRACE_BY_FOUR for (int y = top - 1 - radius; y < top + radius; ++y) {
       const std::uint32_t more = pixel(y);
       for (int c = 0; c < 3; ++c) sums[c] += static_cast<std::uint32_t>(channel_of(more, c));
     }
-    MILLRACE_ROLLED for (int y = top; y < bottom; ++y) {
-      const std::uint32_t before = pixel(y - radius - 1), last = pixel(y + radius), after = pixel(y + radius + 1);
-      int values[3];
-      for (int c = 0; c < 3; ++c) {
-        sums[c] += static_cast<std::uint32_t>(channel_of(last, c) - channel_of(before, c));
-        const auto ends = static_cast<std::uint32_t>(channel_of(before, c) + channel_of(after, c));
-        values[c] = static_cast<int>((sums[c] * inner + ends * outer + (1U << 23)) >> 24);
+    std::uint32_t last = pixel(top + radius);
+    MILLRACE_ROLLED for (int y = top; y < bottom; y += kRows) {
+      std::uint32_t before[kRows], after[kRows];
+      for (int k = 0; k < kRows; ++k) {
+        before[k] = pixel(y + k - radius - 1);
+        after[k] = pixel(y + k + radius + 1);
       }
-      to[y * width] = pixel_of(values[0], values[1], values[2]);
+      for (int k = 0; k < kRows; ++k) {
+        if (y + k < bottom) to[(y + k) * width] = next(sums, before[k], last, after[k]);
+        last = after[k];
+      }
     }
+  }
+
+ private:
+  static constexpr int kRows = 4;  // that are read before one is written
+
+  // Moves the sums on by a row.
+  MILLRACE_HD std::uint32_t next(std::uint32_t (&sums)[3], std::uint32_t before, std::uint32_t last,
+                                 std::uint32_t after) const {
+    int values[3];
+    for (int c = 0; c < 3; ++c) {
+      sums[c] += static_cast<std::uint32_t>(channel_of(last, c) - channel_of(before, c));
+      const auto ends = static_cast<std::uint32_t>(channel_of(before, c) + channel_of(after, c));
+      values[c] = static_cast<int>((sums[c] * inner + ends * outer + (1U << 23)) >> 24);
+    }
+    return pixel_of(values[0], values[1], values[2]);
   }
 };
 

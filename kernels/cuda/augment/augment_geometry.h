@@ -149,9 +149,12 @@ MILLRACE_HD inline double source_place(const double* m, double x, double y) {
 template <class Block>
 MILLRACE_KERNEL void sample_picture(Block& block, const StepWork& work) {
   const AugmentStep& step = work.step;
+  auto& shared = block.template shared<AugmentShared>();
   block.each([&](int thread) {
-    double m[8];
-    for (int i = 0; i < 8; ++i) m[i] = double_in(work.tables + 2 * i);
+    if (thread < 8) shared.matrix[thread] = double_in(work.tables + 2 * thread);
+  });
+  block.each([&](int thread) {
+    const double* const m = shared.matrix;  // of which a thread's registers have no room
     for_places(thread, work.width, work.height, [&](int column, int row) {
       const double x = whole_number(column) + 0.5, y = whole_number(row) + 0.5;
       double from_x = source_place(m, x, y), from_y = source_place(m + 3, x, y);

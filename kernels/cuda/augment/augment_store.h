@@ -75,8 +75,8 @@ MILLRACE_HD inline void put_pixel(const ElementPlaces& places, std::uint8_t* at,
     const int colour = order == ChannelOrder::kBgr ? 2 - c : c;
     const int value = order == ChannelOrder::kGrey ? luma_in(pixel) : channel_of(pixel, colour);
     std::uint8_t* frame = at + c * places.channel;
-    for (int i = 0; i < places.frames; ++i, frame += places.frame)
-      put_element(frame, places.element, values[256 * c + value]);
+    MILLRACE_ROLLED for (int i = 0; i < places.frames; ++i, frame += places.frame)
+        put_element(frame, places.element, values[256 * c + value]);
   }
 }
 
@@ -84,8 +84,9 @@ template <class Block>
 MILLRACE_KERNEL void load_picture(Block& block, const AugmentArgs& args, const PictureJob& job) {
   auto* const to = reinterpret_cast<std::uint32_t*>(args.scratch + job.scratch);
   block.each([&](int thread) {
-    for_places(thread, job.width, job.height,
-               [&](int x, int y) { to[y * job.width + x] = shown_pixel(args, job, x, y); });
+    copy_places(
+        thread, job.width, job.height, [&](int x, int y) { return shown_pixel(args, job, x, y); },
+        [&](int x, int y, std::uint32_t pixel) { to[y * job.width + x] = pixel; });
   });
 }
 
@@ -100,10 +101,10 @@ MILLRACE_KERNEL void store_picture(Block& block, const AugmentArgs& args, const 
     for (int c = 0; c < channels_of(places.spec); ++c) shared.store[256 * c + i] = args.store[256 * c + i];
   });
   block.each([&](int thread) {
-    for_places(thread, job.width, job.height, [&](int x, int y) {
-      const std::uint32_t pixel = job.steps == 0 ? shown_pixel(args, job, x, y) : from[y * job.width + x];
-      put_pixel(places, tensor + places.of(x, y), shared.store, pixel);
-    });
+    copy_places(
+        thread, job.width, job.height,
+        [&](int x, int y) { return job.steps == 0 ? shown_pixel(args, job, x, y) : from[y * job.width + x]; },
+        [&](int x, int y, std::uint32_t pixel) { put_pixel(places, tensor + places.of(x, y), shared.store, pixel); });
   });
 }
 

@@ -46,7 +46,7 @@ MILLRACE_KERNEL void contrast(Block& block, const StepWork& work) {
   });
   block.each([&](int thread) {
     unsigned sum = 0;
-    for_pixels(thread, work.pixels(), [&](int at) { sum += static_cast<unsigned>(luma_in(work.from[at])); });
+    for_pixels(thread, work, [&](std::uint32_t pixel) { sum += static_cast<unsigned>(luma_in(pixel)); });
     Block::atomic_add(&shared.sum, static_cast<unsigned long long>(sum));
   });
   block.each([&](int i) {
@@ -74,8 +74,7 @@ MILLRACE_KERNEL void autocontrast(Block& block, const StepWork& work) {
   auto one = block.template per_thread<int>();
   block.each([&](int thread) {
     ValueRange3 own{{255, 255, 255}, {0, 0, 0}};
-    for_pixels(thread, work.pixels(), [&](int at) {
-      const std::uint32_t pixel = work.from[at];
+    for_pixels(thread, work, [&](std::uint32_t pixel) {
       for (int c = 0; c < 3; ++c) {
         const int value = channel_of(pixel, c);
         if (value < own.least[c]) own.least[c] = value;
@@ -102,8 +101,7 @@ MILLRACE_KERNEL void equalize(Block& block, const StepWork& work) {
     for (auto& counts : shared.counts) counts[i] = 0;
   });
   block.each([&](int thread) {
-    for_pixels(thread, work.pixels(), [&](int at) {
-      const std::uint32_t pixel = work.from[at];
+    for_pixels(thread, work, [&](std::uint32_t pixel) {
       for (int c = 0; c < 3; ++c) Block::atomic_add(&shared.counts[c][channel_of(pixel, c)], 1U);
     });
   });
@@ -185,25 +183,31 @@ MILLRACE_KERNEL void change_colours(Block& block, const StepWork& work) {
 }
 
 // The weighted sum of pictures in their order, blended into the first of them.
-MILLRACE_HD inline std::uint32_t mixed(const StepWork& work, int at) {
-  float sums[3] = {0, 0, 0};
+MILLRACE_HD inline FourPixels mixed(const StepWork& work, int at) {
+  float sums[4][3] = {};
   MILLRACE_ROLLED for (int i = 0; i < work.step.value; ++i) {
-    const std::uint32_t pixel = work.buffer(work.tables[2 * i])[at];
+    const auto four = load_aligned<FourPixels>(work.buffer(work.tables[2 * i]) + at);
     const float weight = float_in(work.tables + 2 * i + 1);
-    for (int c = 0; c < 3; ++c) sums[c] += float_product(weight, static_cast<float>(channel_of(pixel, c)));
+    for (int k = 0; k < 4; ++k) {
+      for (int c = 0; c < 3; ++c) sums[k][c] += float_product(weight, static_cast<float>(channel_of(four.at[k], c)));
+    }
   }
-  const std::uint32_t start = work.from[at];
-  int values[3];
-  for (int c = 0; c < 3; ++c) {
-    const int sum = static_cast<int>(sums[c] < 255.0F ? sums[c] : 255.0F);
-    values[c] = blended(channel_of(start, c), sum, work.step.factor);
+  auto four = load_aligned<FourPixels>(work.from + at);
+  for (int k = 0; k < 4; ++k) {
+    const auto value = [&](int c) {
+      const int sum = static_cast<int>(sums[k][c] < 255.0F ? sums[k][c] : 255.0F);
+      return blended(channel_of(four.at[k], c), sum, work.step.factor);
+    };
+    four.at[k] = pixel_of(value(0), value(1), value(2));
   }
-  return pixel_of(values[0], values[1], values[2]);
+  return four;
 }
 
 template <class Block>
 MILLRACE_KERNEL void mix_pictures(Block& block, const StepWork& work) {
-  block.each([&](int thread) { for_pixels(thread, work.pixels(), [&](int at) { work.to[at] = mixed(work, at); }); });
+  block.each([&](int thread) {
+    for_fours(thread, work.pixels(), [&](int at) { store_aligned(work.to + at, mixed(work, at)); });
+  });
 }
 
 }  // namespace millrace::kernels::cuda::augmenting

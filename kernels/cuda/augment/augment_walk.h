@@ -82,13 +82,30 @@ struct StepWork {
   MILLRACE_HD bool has(int x, int y) const { return x >= 0 && x < width && y >= 0 && y < height; }
 };
 
-// function(pixel) for each pixel of this thread: neighbouring threads have neighbouring ones.
+// Pixels that a thread takes at once, so that it waits for memory once. Buffers are whole ones.
+struct alignas(16) FourPixels {
+  std::uint32_t at[4];
+};
+
+// function(at) for this thread's fours of neighbouring pixels, the first of which is `at`. The last one may reach beyond
+// the picture, but not beyond its buffer.
 template <class Function>
-MILLRACE_HD void for_pixels(int thread, int pixels, Function function) {
-  MILLRACE_ROLLED for (int at = thread; at < pixels; at += kAugmentThreads) function(at);
+MILLRACE_HD void for_fours(int thread, int pixels, Function function) {
+  MILLRACE_ROLLED for (int at = 4 * thread; at < pixels; at += 4 * kAugmentThreads) function(at);
 }
 
-// function(x, y) likewise: a warp a row.
+// function(pixel) for each pixel of this thread.
+template <class Function>
+MILLRACE_HD void for_pixels(int thread, const StepWork& work, Function function) {
+  for_fours(thread, work.pixels(), [&](int at) {
+    const auto four = load_aligned<FourPixels>(work.from + at);
+    for (int k = 0; k < 4; ++k) {
+      if (at + k < work.pixels()) function(four.at[k]);
+    }
+  });
+}
+
+// function(x, y) for each place of this thread: a warp a row.
 template <class Function>
 MILLRACE_HD void for_places(int thread, int width, int height, Function function) {
   MILLRACE_ROLLED for (int y = thread / kWarp; y < height; y += kAugmentThreads / kWarp) {
@@ -96,18 +113,40 @@ MILLRACE_HD void for_places(int thread, int width, int height, Function function
   }
 }
 
+// write(x, y, read(x, y)) likewise, with four pixels read before one is written.
+template <class Read, class Write>
+MILLRACE_HD void copy_places(int thread, int width, int height, Read read, Write write) {
+  MILLRACE_ROLLED for (int y = thread / kWarp; y < height; y += kAugmentThreads / kWarp) {
+    MILLRACE_ROLLED for (int first = thread % kWarp; first < width; first += 4 * kWarp) {
+      std::uint32_t pixels[4];
+      for (int k = 0; k < 4; ++k) {
+        if (const int x = first + k * kWarp; x < width) pixels[k] = read(x, y);
+      }
+      for (int k = 0; k < 4; ++k) {
+        if (const int x = first + k * kWarp; x < width) write(x, y, pixels[k]);
+      }
+    }
+  }
+}
+
 // Each pixel becomes function(pixel), which depends on nothing else.
 template <class Block, class Function>
 MILLRACE_KERNEL void change_pixels(Block& block, const StepWork& work, Function function) {
-  block.each(
-      [&](int thread) { for_pixels(thread, work.pixels(), [&](int at) { work.to[at] = function(work.from[at]); }); });
+  block.each([&](int thread) {
+    for_fours(thread, work.pixels(), [&](int at) {
+      auto four = load_aligned<FourPixels>(work.from + at);
+      for (std::uint32_t& pixel : four.at) pixel = function(pixel);
+      store_aligned(work.to + at, four);
+    });
+  });
 }
 
 // Pixel (x, y) becomes function(x, y). REQUIRES: `from` and `to` are unlike, or it looks at no other pixel.
 template <class Block, class Function>
 MILLRACE_KERNEL void make_pixels(Block& block, const StepWork& work, Function function) {
   block.each([&](int thread) {
-    for_places(thread, work.width, work.height, [&](int x, int y) { work.to[y * work.width + x] = function(x, y); });
+    copy_places(thread, work.width, work.height, function,
+                [&](int x, int y, std::uint32_t pixel) { work.to[y * work.width + x] = pixel; });
   });
 }
 
