@@ -139,6 +139,8 @@ TEST_CASE("a context that breaks, and a GPU that hangs, cost no sample", "[syste
       {"launch:millrace_reconstruct:2=700", "700"},
       {"copy:DtoH:2=214", "214"},
       {"launch:millrace_tokenise:2=hang", "does not answer within 500 ms"},
+      // In the middle of pairs: two batches at once.
+      {"launch:millrace_tokenise:2=hang;launch:millrace_tokenise:3=hang", "does not answer within 500 ms"},
   }));
   CAPTURE(faults);
   const bool hangs = faults.ends_with("hang");  // the others would be late, not wrong, on a host that is busy

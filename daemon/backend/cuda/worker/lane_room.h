@@ -2,7 +2,7 @@
 // half of them, or one of them has all, while the daemon leaves the other one alone.
 //
 //   │ tables of half 0's planners, of half 1's │ room of half 0        │ room of half 1        │    the block
-//                                              │ room of whoever has all of it                 │
+//                                              │ room of the half that has all of it           │
 //
 // The block is taken at the first batch, and given back when neither half has had one for a while. Thread-safe.
 #pragma once

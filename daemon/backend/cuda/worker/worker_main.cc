@@ -90,7 +90,16 @@ bool is_quiet(int socket) {
   return poll(&ready, 1, kIdleMilliseconds) == 0;
 }
 
-// Until the daemon closes its end. A context that is broken is nobody's any more.
+// Of a context that is broken, which is nobody's any more: the daemon, which has been told why, ends the process. Were the
+// end first, others would hear of it before the daemon knows why.
+[[noreturn]] void wait_for_the_end(int socket) {
+  std::byte more;
+  while (receive(socket, more)) {
+  }
+  _exit(EXIT_FAILURE);
+}
+
+// Until the daemon closes its end.
 void serve(GpuLane& lane, int socket) {
   for (;;) {
     if (is_quiet(socket)) lane.rest();
@@ -100,7 +109,7 @@ void serve(GpuLane& lane, int socket) {
     CudaDone done = made ? CudaDone{} : with_error<CudaDone>(made.error());
     done.number = batch.number;
     answer(socket, done);
-    if (!made && made.error().code == Code::kUnavailable) _exit(EXIT_FAILURE);
+    if (!made && made.error().code == Code::kUnavailable) wait_for_the_end(socket);
   }
 }
 
@@ -115,7 +124,7 @@ void serve(MemoryMover& mover) {
     const auto message = std::as_bytes(std::span(&done, 1));
     while (send_message(kCudaMemorySocket, message, {&descriptor, descriptor < 0 ? 0U : 1U}) < 0 && errno == EINTR) {
     }
-    if (!carried_out && carried_out.error().code == Code::kUnavailable) _exit(EXIT_FAILURE);
+    if (!carried_out && carried_out.error().code == Code::kUnavailable) wait_for_the_end(kCudaMemorySocket);
   }
 }
 
