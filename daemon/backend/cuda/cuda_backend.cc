@@ -160,6 +160,18 @@ std::unique_ptr<CudaDevice> CudaBackend::device_of(const Gpu& gpu, const CudaSet
       device_host::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start, .rest_after = settings.rest});
 }
 
+// The tokeniser has a thread block for each image, and seven on a multiprocessor at once: more images cost it little time
+// more. Jobs of more than one batch would only wait for themselves.
+QueueDepth cuda_queue_depth(const Gpu& gpu, const CudaSettings& settings) {
+  constexpr std::uint32_t kLeastJob = 64, kMostJob = 192, kWhole = 16;
+  constexpr Bytes kPhotograph = 110_KiB;
+  const auto room = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(staging_of(settings).half(0).encoded_bytes / kPhotograph.count, kMostJob));
+  const std::uint32_t wanted = static_cast<std::uint32_t>(std::max(gpu.multiprocessors, 0)) * 3 / 2;
+  const std::uint32_t most = std::max(std::min(wanted, room), kLeastJob) / kWhole * kWhole;
+  return {.jobs = 2 * kCudaHalves * settings.lanes, .at_once = settings.lanes, .few = most / 4, .most = most};
+}
+
 Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::unique_ptr<CudaDevice> device,
                                                      std::uint32_t number, const CudaSettings& settings,
                                                      const BackendServices& services) {
@@ -172,6 +184,7 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
                          const CudaSettings& settings, const BackendServices& services)
     : number_(number),
       settings_(settings),
+      depth_(cuda_queue_depth(gpu, settings)),
       info_(info_of(gpu, number, settings)),
       latest_(info_),
       staging_(staging),
@@ -183,7 +196,7 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
                                                                           .gpu = gpu.uuid,
                                                                           .most = settings.tensors,
                                                                           .patience = settings.hang})),
-      lanes_(halves(), queue_depth().jobs, "mr-gpu-", services.limits,
+      lanes_(kCudaHalves * settings.lanes, depth_.jobs, "mr-gpu-", services.limits,
              [this](std::uint32_t thread, const DecodeJob& job, const SampleLimits& limits,
                     const std::function<bool()>& stopped) {
                const CudaHalf half{thread / kCudaHalves, thread % kCudaHalves};

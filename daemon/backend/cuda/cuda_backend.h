@@ -27,6 +27,9 @@ HostMemory cuda_host_memory(const Settings& settings);
 Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings& settings,
                                                                  const BackendServices& services);
 
+// Of a lane twice what it has under way. A larger GPU wants larger jobs, as far as half a lane's staging has room.
+QueueDepth cuda_queue_depth(const Gpu& gpu, const CudaSettings& settings);
+
 class CudaBackend final : public Backend {
  public:
   // Which the caller begins, so that several come up at once.
@@ -39,7 +42,7 @@ class CudaBackend final : public Backend {
 
   // As the process says that has the GPU; as it said last where there is none, or as was known at the start.
   BackendInfo info() const override MILLRACE_EXCLUDES(mutex_);
-  QueueDepth queue_depth() const override { return {.jobs = 2 * halves(), .at_once = halves(), .few = 16, .most = 64}; }
+  QueueDepth queue_depth() const override { return depth_; }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener listener) override { device_->health().listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override { return lanes_.try_submit(std::move(job)); }
@@ -50,10 +53,9 @@ class CudaBackend final : public Backend {
   CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<CudaDevice> device, CudaStaging staging,
               const CudaSettings& settings, const BackendServices& services);
 
-  std::uint32_t halves() const { return kCudaHalves * info_.lanes; }
-
   const std::uint32_t number_;
   const CudaSettings settings_;
+  const QueueDepth depth_;
   const BackendInfo info_;  // at the start: name, lanes and memory stay
   mutable Mutex mutex_;
   mutable BackendInfo latest_ MILLRACE_GUARDED_BY(mutex_);
