@@ -21,10 +21,10 @@ constexpr KeyGroup kGroups[] = {
 // clang-format off
 const Key kKeys[] = {
     {"cuda.devices", place(in_group<&CudaSettings::devices>), "Which GPUs: UUIDs as `nvidia-smi -L` prints them, or numbers as CUDA counts them, for example [\"GPU-8f6c...\", \"1\"]. Empty: all that the daemon sees."},
-    {"cuda.lanes", number(in_group<&CudaSettings::lanes>, 1, kMostCudaLanes), "Batches that a GPU works on at once: while one is decoded there, others are copied and planned."},
+    {"cuda.lanes", number(in_group<&CudaSettings::lanes>, 1, kMostCudaLanes), "Of a GPU. Each has two batches under way: while one is decoded there, the next one is copied and planned."},
     {"cuda.memory", number(in_group<&CudaSettings::memory>, 128ULL << 20, 64ULL << 30), "Of each GPU's memory, beside what a CUDA context takes (some hundreds of MiB). Given back while nothing is to be made. A batch that does not fit is divided."},
     {"cuda.tensors", number(in_group<&CudaSettings::tensors>, 0, 1024ULL << 30), "Of each GPU's memory, for the tensors of sessions that ask for them there. It is charged until the process that had the session ends. 0: no session may have any."},
-    {"cuda.staging", number(in_group<&CudaSettings::staging>, 16ULL << 20, 16ULL << 30), "Of the host's memory, pinned, for each GPU: files on their way there and tensors on their way back. Larger images are made by the CPU."},
+    {"cuda.staging", number(in_group<&CudaSettings::staging>, 16ULL << 20, 16ULL << 30), "Of the host's memory, pinned, for each GPU: files on their way there and tensors on their way back. A batch has half of a lane's part; an image that is too large for that has all of it, alone; larger ones are made by the CPU. With 384 MiB, and cuda.memory twice as large as well, a large GPU has batches of up to 192 photographs."},
     {"cuda.hang_milliseconds", number(in_group<&CudaSettings::hang>, 100, 600'000), "A GPU that has not finished a batch by then passes for lost: its process is killed and started anew, and its samples go to the CPU."},
     {"cuda.rest_milliseconds", number(in_group<&CudaSettings::rest>, 0, 86'400'000), "When a GPU has made nothing for so long, and no living process has had tensors in its memory, its process ends: what its CUDA context takes (some hundreds of MiB) is free for others. The next image waits for a new process. 0: never."},
     {"cuda.worker", place(in_group<&CudaSettings::worker>), "The program that owns a GPU. Empty: millrace-cuda, beside millraced or in ../libexec/millrace."},

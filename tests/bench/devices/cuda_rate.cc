@@ -34,6 +34,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRounds = 5;
+constexpr std::size_t kOfTheUsualMemory = 96;  // images of a job at most; larger ones have twice as much
 constexpr double kRoundSeconds = 2;
 
 // A batch of 64 to 192 on a GPU of 132 multiprocessors, PCIe 5 at half its rate, both ways.
@@ -50,9 +51,15 @@ void say_to_driver(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 0);
 }
 
-std::unique_ptr<Backend> start_gpu() {
+// With memory for jobs of so many images.
+std::unique_ptr<Backend> start_gpu(std::size_t images) {
   Settings settings;
-  settings.groups.of<CudaSettings>() = {.wanted = Wanted::kYes, .worker = bin_folder() + "/millrace-cuda"};
+  CudaSettings& cuda = settings.groups.of<CudaSettings>();
+  cuda = {.wanted = Wanted::kYes, .worker = bin_folder() + "/millrace-cuda"};
+  if (images > kOfTheUsualMemory) {
+    cuda.memory = cuda.memory * 2;
+    cuda.staging = cuda.staging * 2;
+  }
   auto backends = make_cuda_backends(settings, {});
   if (!backends) stop(backends.error().message);
   return std::move(backends->front());
@@ -91,7 +98,7 @@ struct Rates {
 class CudaRateRig {
  public:
   CudaRateRig(const std::string& folder, std::size_t images)
-      : backend_(start_gpu()),
+      : backend_(start_gpu(images)),
         images_(images),
         slots_(backend_->queue_depth().jobs + 2),
         photos_(read_photos(folder, *backend_, *recipe_)),
@@ -174,6 +181,7 @@ int run(const std::string& folder, std::size_t images, double times) {
   say_to_driver("SIM_CUDA_SCRAMBLE", "0");
   say_to_driver("SIM_CUDA_COPIED", "65536");
   say_to_driver("SIM_CUDA_MULTIPROCESSORS", "132");
+  say_to_driver("SIM_CUDA_KERNELS_AT_ONCE", "4");  // four batches are a fifth of the thread blocks that it has room for
   say_to_driver("SIM_CUDA_DURATIONS", durations(times));
   CudaRateRig rig(folder, images);
   rig.run(kRoundSeconds / 4);
