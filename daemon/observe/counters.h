@@ -34,6 +34,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(batches_in_flight, kGauge, "", "millrace_batches_in_flight", "Batches admitted and not ended")                              \
   row(requests_refused, kCounter, "", "millrace_requests_refused_total", "Malformed, forbidden or unaffordable requests")         \
   row(samples_completed, kCounter, "", "millrace_samples_total", "Images made")                                                   \
+  row(samples_left, kCounter, "", "millrace_samples_left_total", "Images that a backend had and left to others: it lacks memory, does not decode them, or was lost") \
   row(samples_bad, kCounter, "", "millrace_bad_samples_total", "Images that could not be read or decoded")                        \
   row(samples_in_flight, kGauge, "", "millrace_samples_in_flight", "Images fetched or being made")                                \
   row(encoded_bytes, kCounter, "bytes", "millrace_encoded_bytes_total", "Encoded bytes read")                                     \
@@ -85,6 +86,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 // Which counters are told by one label as well: id, label.
 #define MILLRACE_LABELS(row)        \
   row(samples_completed, "backend") \
+  row(samples_left, "backend") \
   row(batches_completed, "user")    \
   row(requests_refused, "code") \
   row(cache_hits, "kind") \

@@ -34,11 +34,12 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     named.backend->listen([this, i = backends_.size()](const Health& health) {
       boost::asio::post(control_, [this, i, health] { health_changed(i, health); });
     });
-    const LabelValue label = counters.value_of(MetricId::samples_completed, named.name);
+    const LabelValue label = counters.value_of(MetricId::samples_completed, named.name),
+                     left = counters.value_of(MetricId::samples_left, named.name);
     names_.push_back(std::move(named.name));
     BackendInfo info = named.backend->info();
     scheduler_.add_backend(named.backend->queue_depth(), info.copies_files);
-    backends_.push_back(BackendRun{std::move(named.backend), std::move(info.memories), label});
+    backends_.push_back(BackendRun{std::move(named.backend), std::move(info.memories), label, left});
   }
 }
 
@@ -204,6 +205,7 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   if (outcome.read_again && batch.running()) return batch.read_again(task.index);
   const bool elsewhere = outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported;
   if (!elsewhere || !batch.running()) return batch.give_up(task.index, *outcome.error);
+  counters_.add(MetricId::samples_left, backends_[batch.sample(task.index).backend].left);
   batch.try_elsewhere(task.index, *outcome.error);
   again.push_back(std::move(task));
 }

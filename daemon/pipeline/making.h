@@ -70,6 +70,7 @@ class Making {
     std::unique_ptr<Backend> backend;
     std::vector<MemoryId> memories;  // BackendInfo's
     LabelValue label{};              // of what it has made
+    LabelValue left{};               // of what it left to others
   };
 
   void feed(std::size_t index);

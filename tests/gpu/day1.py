@@ -110,7 +110,7 @@ class Day:
         elif under and shutil.which(under[0]) is None:
             self.skip(name, f"{under[0]} is not here")
         else:
-            self.step(name, limit, *under, program, IMAGES, *arguments)  # static but for the C library
+            self.step(name, limit, *under, program, IMAGES, *arguments)
 
 
 def correct(day: Day) -> None:
@@ -128,6 +128,7 @@ def correct(day: Day) -> None:
     day.step("hand-over", 180, "millrace_system_cuda", "[gpu]", "--durations", "yes")
     for name in ("numpy", "torch", "jax", "cupy", "sessions", "resume"):
         day.step(f"python-{name}", 90, python, KIT / "frameworks.py", name, IMAGES)
+    day.step("python-recipes", 120, python, KIT / "recipes.py", IMAGES / "photos", "500" if IS_REAL else "48")
 
 
 def many_photographs(day: Day) -> Path:

@@ -247,4 +247,5 @@ def main() -> None:
         runs[sys.argv[1]](sys.argv[2], daemon)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -86,7 +86,7 @@ pack() {  # KIT DATA
   pack_programs "$kit"
   pack_images "$kit" "$data"
   pack_package "$kit"
-  cp "$here"/{day1.py,frameworks.py,beside.py} "$top/tests/bench/cuda/dali_peer.py" "$kit/"
+  cp "$here"/{day1.py,frameworks.py,recipes.py,beside.py} "$top/tests/bench/cuda/dali_peer.py" "$kit/"
   git -C "$top" log -1 --format='%H %cI' >"$kit/commit"
   find "$kit" -type f -printf '%P\0' | sort -z | (cd "$kit" && xargs -0 sha256sum) >"$build/SHA256SUMS"
   mv "$build/SHA256SUMS" "$kit/"
