@@ -67,17 +67,22 @@ struct Made {
   std::vector<std::string> errors;
 };
 
-Made run_epoch(const Mill& mill, const std::string& backend, const std::function<void()>& between = {}) {
-  Session session =
-      need(mill.daemon.connect().open_session({.slots = 2, .batch = kBatch, .recipe = Recipe::train(40)}));
+Made run_epoch(const Mill& mill, const std::string& backend, const std::function<void()>& between = {},
+               const Recipe& recipe = Recipe::train(40), std::uint32_t size = kBatch) {
+  Session session = need(mill.daemon.connect().open_session({.slots = 2, .batch = size, .recipe = recipe}));
   const Dataset dataset = need(session.open_dataset(mill.folder.path()));
   Made made;
-  Epoch epoch = session.epoch(dataset, {.batch = kBatch, .seed = 3, .backend = backend});
+  Epoch epoch = session.epoch(dataset, {.batch = size, .seed = 3, .backend = backend});
   for (Batch& batch : epoch) {
     for (const SampleError& error : batch.errors) made.errors.push_back(error.error.message);
     for (std::size_t i = 0; i < batch.tensor.samples(); ++i) {
-      const auto pixels = batch.tensor.pixels(i);
-      made.tensors[batch.tensor.sample(i).id].assign(pixels.begin(), pixels.end());
+      std::vector<std::byte>& made_of_it = made.tensors[batch.tensor.sample(i).id];
+      if (recipe.views.empty()) {
+        const auto pixels = batch.tensor.pixels(i);
+        made_of_it.assign(pixels.begin(), pixels.end());
+      } else {
+        made_of_it.assign(batch.tensor.data().begin(), batch.tensor.data().end());
+      }
       ++made.by_backend[batch.tensor.sample(i).backend];
     }
     batch.tensor = {};
@@ -173,6 +178,30 @@ TEST_CASE("a GPU without memory left makes what fits, and the processor the rest
   REQUIRE(made.errors.empty());
   REQUIRE(made.tensors == expected.tensors);
   REQUIRE(mill.is_ready());  // out of memory is no reason to lose it
+}
+
+TEST_CASE("what a GPU has and leaves to the processor is counted", "[system][cuda]") {
+  if (skips_without_gpu_kernels()) return;
+  Recipe view = Recipe::train(1'000), noise = Recipe::train(40).normalised(DType::kFloat32);
+  view.steps = {{.kind = steps::Simple::kInvert}};
+  noise.erasing = Erasing{.probability = 0.5F, .noise = Erasing::Noise::kPixel};
+  // Four views of one image, their pictures and the steps' memory, take more than the GPU gives to a lane.
+  const std::string small = "staging = \"256 MiB\"\nmemory = \"128 MiB\"\nlanes = 4\n";
+  for (const Recipe& recipe : {Recipe::of_views({view, view, view, view}), noise}) {
+    const Mill mill({}, small);
+    const std::uint32_t batch = recipe.views.empty() ? kBatch : 1;
+    CAPTURE(batch);
+
+    const Made made = run_epoch(mill, "", {}, recipe, batch);
+
+    REQUIRE(made.errors.empty());
+    const int left = made.by_backend.at("cpu"),
+              by_gpu = made.by_backend.contains("cuda:0") ? made.by_backend.at("cuda:0") : 0;
+    REQUIRE((recipe.views.empty() ? by_gpu > 0 && left > 0 : left == static_cast<int>(kImages)));
+    REQUIRE(mill.daemon.metric("millrace_samples_left_total") == left);
+    REQUIRE(made.tensors == run_epoch(mill, "cpu", {}, recipe, batch).tensors);
+    REQUIRE(mill.is_ready());
+  }
 }
 
 TEST_CASE("several GPUs share the work, and one that is lost leaves it to the others", "[system][cuda]") {
