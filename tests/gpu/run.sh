@@ -42,7 +42,7 @@ libraries_of() {
 }
 
 pack_programs() {  # KIT
-  local place program
+  local place program compiled
   place=$(mktemp -d)
   mkdir -p "$place"/{bin,tests,lib}
   for program in "${programs[@]}"; do
@@ -50,11 +50,12 @@ pack_programs() {  # KIT
     strip -o "$place/$program" "$build/$program"
   done
   libraries_of "${programs[@]/#/$build/}" | xargs -I LIBRARY cp -L LIBRARY "$place/lib/"
-  if "$top/tests/bench/cuda/run.sh" --compile-only; then
-    strip -o "$place/bin/bench" "$top/build/cuda-bench/bench"
-  else
-    say "no benchmark of the kernels in the kit: see above"
-  fi
+  "$top/tests/bench/cuda/run.sh" --compile-only || compiled=$?
+  case ${compiled:-0} in
+    0) strip -o "$place/bin/bench" "$top/build/cuda-bench/bench" ;;
+    77) say "no benchmark of the kernels in the kit: see above" ;;
+    *) die "the benchmark of the kernels does not compile: see above" ;;
+  esac
   tar -C "$place" -cf - . | xz -T0 -6 >"$1/programs.tar.xz"
   rm -r "$place"
 }

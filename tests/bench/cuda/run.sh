@@ -16,7 +16,7 @@ Compares with DATA's checksums in build/cuda-checksums.txt, or those of --checks
     config/setup.sh build bin/millrace_cuda_checksums && build/release/bin/millrace_cuda_checksums DATA build/cuda-checksums.txt
 Bench options: --checksums FILE --packed FOLDER --repeat N --images N --batch N --threads N --tiles N --seconds S --only-check --every N. nvJPEG's library is looked for in
 build/venv-cuda (config/setup.sh deps --cuda, or pip install nvidia-nvjpeg there) and where the loader looks; DALI in python3's packages, or
-those of \$DALI_PYTHON. Exit status: 1 a wrong tensor or a complaint of the sanitizer; 77 compiled, but there is no GPU.
+those of \$DALI_PYTHON. Exit status: 1 a wrong tensor or a complaint of the sanitizer; 77 there is no GPU, or no compiler.
 TEXT
 }
 
@@ -39,7 +39,10 @@ has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep
 # Everything anew when a source, the compiler or a flag has changed.
 compile() {
   local nvcc flags sources
-  nvcc=$(find_nvcc) || die "no nvcc: install a CUDA toolkit, or config/setup.sh deps --cuda"
+  if ! nvcc=$(find_nvcc); then
+    say "no nvcc: install a CUDA toolkit, or config/setup.sh deps --cuda"
+    exit 77
+  fi
   flags=(-std=c++20 -O3 -DNDEBUG -lineinfo -fmad=false "-I$top" -Xcompiler=-ffp-contract=off -DMILLRACE_HAS_KERNEL_IMAGE)
   if has_gpu; then flags+=(-arch=native); else flags+=(-arch=sm_90); fi
   if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" "$top"/proto/{base,cuda} "$top/daemon/backend/cuda" "$top/tests/bench/cuda" \
@@ -50,7 +53,7 @@ compile() {
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
   # without_xxhash/ has what index_hash.cc has.
-  mapfile -t sources < <(find kernels/{base,jpeg,packed,tensor,cpu,cuda} -name '*.cc' -not -name index_hash.cc -not -path 'kernels/cpu/png/*' | sort)
+  mapfile -t sources < <(find kernels/{base,augment,jpeg,packed,tensor,cpu,cuda} -name '*.cc' -not -name index_hash.cc -not -path 'kernels/cpu/png/*' | sort)
   sources+=(proto/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc tests/bench/cuda/*.c[cu]
     tests/bench/cuda/without_xxhash/*.cc)
   say "compiling the kernels and ${#sources[@]} files with $nvcc"
