@@ -34,7 +34,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(batches_in_flight, kGauge, "", "millrace_batches_in_flight", "Batches admitted and not ended")                              \
   row(requests_refused, kCounter, "", "millrace_requests_refused_total", "Malformed, forbidden or unaffordable requests")         \
   row(samples_completed, kCounter, "", "millrace_samples_total", "Images made")                                                   \
-  row(samples_left, kCounter, "", "millrace_samples_left_total", "Images that a backend had and left to others: it lacks memory, does not decode them, or was lost") \
+  row(samples_left, kCounter, "", "millrace_samples_left_total", "Images that a backend began and gave back: too large, of a kind that it does not make, or its device was lost") \
   row(samples_bad, kCounter, "", "millrace_bad_samples_total", "Images that could not be read or decoded")                        \
   row(samples_in_flight, kGauge, "", "millrace_samples_in_flight", "Images fetched or being made")                                \
   row(encoded_bytes, kCounter, "bytes", "millrace_encoded_bytes_total", "Encoded bytes read")                                     \
@@ -56,7 +56,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(index_disk_entries, kGauge, "", "millrace_index_disk_entries", "Seek indexes in the state directory")                       \
   row(index_disk_bytes, kGauge, "bytes", "millrace_index_disk_bytes", "What seek indexes take in the state directory")            \
   row(index_disk_pending, kGauge, "", "millrace_index_disk_pending", "Seek indexes not yet written to the state directory")       \
-  row(cache_first_touches, kCounter, "", "millrace_first_touches_total", "Images made from their file alone, nothing being kept of it") \
+  row(cache_first_touches, kCounter, "", "millrace_first_touches_total", "Images that the CPU made from their file alone, nothing being kept of it") \
   row(cache_hits, kCounter, "", "millrace_cache_hits_total", "Images made with or from what was kept")                            \
   row(cache_misses, kCounter, "", "millrace_cache_misses_total", "Images of which that was looked for and not kept")              \
   row(cache_rejected, kCounter, "", "millrace_cache_rejected_total", "What was kept and found to be of other contents, or wrong")  \

@@ -75,7 +75,7 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
     const BatchRequest& request = batch->request();
     const SampleFacts facts{task.image.info, task.geometry, request.fidelity, kind_kept(task.image),
                             !request.backend.empty()};
-    const Result<std::size_t> chosen = placer_.place(facts, *request.recipe, request.backend, sample.tried);
+    Result<Placer::Chosen> chosen = placer_.place(facts, *request.recipe, request.backend, sample.tried);
     if (!chosen) {
       // What the last backend said about it tells more than that none is left.
       batch->give_up(task.index, sample.error ? *sample.error : chosen.error());
@@ -85,8 +85,10 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
       batch->give_up(task.index, possible.error());
       continue;
     }
-    batch->choose(task.index, *chosen);
-    scheduler_.add(*chosen, batch, std::move(task));
+    if (!chosen->passed_over.empty() && sample.tried == 0)
+      batch->session().parts.left->tell(batch->session().id, names_[chosen->backend], chosen->passed_over);
+    batch->choose(task.index, chosen->backend);
+    scheduler_.add(chosen->backend, batch, std::move(task));
   }
   for (std::size_t i = 0; i < backends_.size(); ++i) feed(i);
 }
@@ -205,7 +207,9 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   if (outcome.read_again && batch.running()) return batch.read_again(task.index);
   const bool elsewhere = outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported;
   if (!elsewhere || !batch.running()) return batch.give_up(task.index, *outcome.error);
-  counters_.add(MetricId::samples_left, backends_[batch.sample(task.index).backend].left);
+  const std::size_t by = batch.sample(task.index).backend;
+  counters_.add(MetricId::samples_left, backends_[by].left);
+  batch.session().parts.left->tell(batch.session().id, "others", names_[by] + ": " + outcome.error->message);
   batch.try_elsewhere(task.index, *outcome.error);
   again.push_back(std::move(task));
 }

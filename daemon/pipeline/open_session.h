@@ -10,6 +10,7 @@
 #include "daemon/model/caller.h"
 #include "daemon/model/owner.h"
 #include "daemon/observe/counters.h"
+#include "daemon/pipeline/left_images.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
@@ -49,6 +50,7 @@ struct SessionParts {
   CacheUse cache = CacheUse::kTensors;                                  // the most that is kept of its images, and used
   bool cache_at_once = false;                                           // at the first access
   std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with the session, which tells of it
+  std::shared_ptr<LeftImages> left = std::make_shared<LeftImages>();    // shared by its batches alone
 };
 
 // Shared by the session and its batches, which end after it when a lane still writes.

@@ -55,8 +55,8 @@ Result<void> Placer::can_make(std::size_t i, const SampleFacts& facts, const Rec
   return backend.is.backend->can_make(facts, recipe);
 }
 
-Result<std::size_t> Placer::place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned,
-                                  std::uint32_t tried) {
+Result<Placer::Chosen> Placer::place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned,
+                                     std::uint32_t tried) {
   MILLRACE_TRY_VOID(check_pin(pinned));
   Code code = Code::kUnavailable;
   std::string reasons;
@@ -74,7 +74,10 @@ Result<std::size_t> Placer::place(const SampleFacts& facts, const Recipe& recipe
       reasons += (reasons.empty() ? "" : "; ") + backend.is.name + ": " + can.error().message;
     }
   }
-  if (count != 0) return alike[turn_++ % count];
+  if (count != 0) return Chosen{alike[turn_++ % count], std::move(reasons)};
+  if (!pinned.empty())
+    return Error{code,
+                 "the request is pinned to " + std::string(pinned) + ", which does not make this sample: " + reasons};
   return Error{code, "no backend here makes this sample: " + reasons};
 }
 

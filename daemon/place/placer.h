@@ -35,11 +35,16 @@ class Placer {
   // there are. kUnavailable: it is lost, or all of that type are.
   Result<void> check_pin(std::string_view pinned) const;
 
-  // The position of the backend for a sample: the first that can make it, or one of its type: these take turns.
+  // Where a sample goes, and why not to a backend before that one; empty: it is the first that is asked.
+  struct Chosen {
+    std::size_t backend = 0;
+    std::string passed_over;  // "cuda:0: the GPU decodes JPEG files alone"
+  };
+
+  // The backend for a sample: the first that can make it, or one of its type: these take turns.
   // `tried`: backends that gave it back (bit i: backend i). Errors as check_pin; else why each backend does not:
   // kUnsupported where one cannot, kUnavailable where all are lost or have tried.
-  Result<std::size_t> place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned,
-                            std::uint32_t tried);
+  Result<Chosen> place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned, std::uint32_t tried);
 
  private:
   struct Known {

@@ -103,9 +103,9 @@ std::string memory_drop_in(const Settings& settings) {
   text << "# How much memory the service may have, by its settings. Print it anew when these have changed:\n"
           "#   millraced --config /etc/millrace/millrace.toml --memory-drop-in \\\n"
           "#     > /etc/systemd/system/millraced.service.d/memory.conf && systemctl daemon-reload\n"
-          "# Memory that a GPU's driver keeps on the host is not in it. The budgets refuse clients before this limit "
-          "is\n"
-          "# reached; it is for what nobody foresaw.\n#\n";
+          "# What a process with CUDA takes of the host is assumed, never measured. The budgets refuse clients before "
+          "this\n"
+          "# limit is reached; it is for what nobody foresaw.\n#\n";
   for (const Part& part : parts_of(settings))
     text << "#  " << std::setw(10) << to_text(part.bytes) << "  " << part.what << '\n';
   const Bytes sum = most_memory(settings);

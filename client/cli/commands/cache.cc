@@ -56,7 +56,7 @@ void print_counts(const CacheCounts& counts) {
                 count_text(kind.entries).c_str(), bytes_text(kind.bytes).c_str(), count_text(kind.disk_entries).c_str(),
                 bytes_text(kind.disk_bytes).c_str(), count_text(kind.hits).c_str(), kind.saved, kind.making);
   }
-  std::printf("images made from their file alone: %s; found wrong and forgotten: %s\n",
+  std::printf("images that the CPU made from their file alone: %s; found wrong and forgotten: %s\n",
               count_text(counts.first).c_str(),
               count_text(counts.kinds[0].rejected + counts.kinds[1].rejected + counts.kinds[2].rejected).c_str());
   std::printf("SAVED and TOOK are lane time: what first accesses would have taken more, about, and the making\n");

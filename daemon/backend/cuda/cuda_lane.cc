@@ -41,7 +41,9 @@ bool CudaLane::is_for_gpu(Work& work, std::size_t i) const {
     fine = unsupported("the GPU takes no kept tensors");
   }
   if (fine && room_of(input_of(image).size()) > staging_.encoded_bytes)
-    fine = unsupported("the file is larger than a lane's part of cuda.staging");
+    fine = unsupported("the file has " + to_text(Bytes{input_of(image).size()}) +
+                       ", a lane's part of cuda.staging has room for " + to_text(Bytes{staging_.encoded_bytes}) +
+                       ": raise cuda.staging, or have fewer cuda.lanes");
   if (!fine) work.finish(i, std::move(fine).error());
   return !work.is_finished(i);
 }

@@ -54,9 +54,12 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
   const SourceInfo& source = facts.source;
   if (source.format != ImageFormat::kJpeg) return unsupported("the GPU decodes JPEG files alone");
   if (source.has.passes && facts.kept != CachedKind::kPacked)
-    return unsupported("the GPU decodes no progressive JPEG files of which no packed form is kept");
+    return unsupported(
+        "the GPU makes a progressive JPEG file of its packed form alone: none is kept, or the file has "
+        "changed too lately for its use (cache.settled_seconds)");
   if (source.has.cmyk) return unsupported("the GPU decodes no CMYK");
   if (recipe.indices) return unsupported("the GPU reads no indices");
+  if (facts.kept == CachedKind::kTensor && !facts.pinned) return unsupported("the tensor is kept, finished");
   if (std::max(source.stored.width, source.stored.height) > kMostSide)
     return unsupported("an image of more than 65,535 pixels a side is too large for the GPU's kernels");
   const auto recipes = views_of(recipe);
@@ -66,7 +69,12 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
     MILLRACE_TRY_VOID(can_make_view(geometries[i]));
     bytes += image_bytes(recipe, geometries[i].output()).count;
   }
-  if (bytes > staging.tensor_bytes) return unsupported("the tensor is larger than a lane's part of cuda.staging");
+  if (bytes > staging.tensor_bytes) {
+    return Error{Code::kUnsupported, "the tensor of all views has " + to_text(Bytes{bytes}) +
+                                         ", a lane's part of cuda.staging has room for " +
+                                         to_text(Bytes{staging.tensor_bytes}) +
+                                         ": raise cuda.staging, or have fewer cuda.lanes"};
+  }
   return {};
 }
 

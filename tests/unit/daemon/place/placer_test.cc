@@ -35,7 +35,9 @@ Placer device_cpu_and_fake() {
 
 Result<std::size_t> place(Placer& placer, const SourceInfo& source, std::string_view pinned = "",
                           std::uint32_t tried = 0, const Recipe& recipe = {}) {
-  return placer.place({source, SampleGeometry{}, Fidelity::kExact}, recipe, pinned, tried);
+  Result<Placer::Chosen> chosen = placer.place({source, SampleGeometry{}, Fidelity::kExact}, recipe, pinned, tried);
+  if (!chosen) return chosen.error();
+  return chosen->backend;
 }
 
 TEST_CASE("the first backend of the table that can make a sample gets it", "[place]") {
@@ -76,7 +78,7 @@ TEST_CASE("where no backend can, each one's reason is told", "[place]") {
   REQUIRE(format.error().message == "no backend here makes this sample: cuda:0: no such format; cpu: no such format");
   REQUIRE(several.error().message ==
           "no backend here makes this sample: cuda:0: it gave it back; cpu: no files of several passes");
-  REQUIRE(patches.error().message == "no backend here makes this sample: cpu: no patches");
+  REQUIRE(patches.error().message == "the request is pinned to cpu, which does not make this sample: cpu: no patches");
   REQUIRE(lost.error().code == Code::kUnavailable);
   REQUIRE(lost.error().message ==
           "no backend here makes this sample: cuda:0: it has lost its device (fell off the bus); cpu: it gave it back");

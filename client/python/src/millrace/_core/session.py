@@ -134,7 +134,8 @@ class Session:
                 (photographs). The picture of several views is decoded as for ``exact``, and resampled as for ``fast``.
             priority: ``high`` for interactive serving, ``low`` for whatever is left over.
             deadline: seconds from receipt by the daemon; None: none.
-            backend: pin to this one (``"cpu"``); empty: the daemon places.
+            backend: pin to this one (``"cpu"``, ``"cuda:0"``) or to all of a type (``"cuda"``); an image that it does not make is then bad.
+                Empty: the daemon places.
 
         Raises:
             InvalidRequest: malformed, or more than ``limits`` allow: names the daemon's setting.
