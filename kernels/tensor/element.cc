@@ -1,6 +1,7 @@
 #include "kernels/tensor/element.h"
 
 #include <bit>
+#include <cmath>
 
 namespace millrace::kernels {
 namespace {
@@ -51,6 +52,20 @@ std::uint16_t to_bfloat16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
   return static_cast<std::uint16_t>(shifted_to_even(bits, 16));
+}
+
+std::uint32_t element_bits(DType dtype, float value) {
+  switch (dtype) {
+    case DType::kUint8:
+      return static_cast<std::uint8_t>(std::nearbyint(value));
+    case DType::kFloat16:
+      return to_float16(value);
+    case DType::kBfloat16:
+      return to_bfloat16(value);
+    case DType::kFloat32:
+      break;
+  }
+  return std::bit_cast<std::uint32_t>(value);
 }
 
 }  // namespace millrace::kernels

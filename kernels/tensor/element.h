@@ -14,4 +14,7 @@ std::size_t bytes_of(DType dtype);
 std::uint16_t to_float16(float value);
 std::uint16_t to_bfloat16(float value);
 
+// The element of that type, in the lower bytes. REQUIRES: of kUint8, a value that is 0..255 once rounded.
+std::uint32_t element_bits(DType dtype, float value);
+
 }  // namespace millrace::kernels

@@ -112,7 +112,7 @@ bool wants_cuda(const Settings& settings) {
 
 HostMemory cuda_host_memory(const Settings& settings) {
   return {cuda_staging(settings.groups.of<CudaSettings>()),
-          "cuda.staging and 8 MiB for each GPU, 16 MiB for each of its lanes, and 512 MiB assumed for its process"};
+          "cuda.staging and 8 MiB for each GPU, 18 MiB for each of its lanes, and 512 MiB assumed for its process"};
 }
 
 // A GPU that will not do is left out, with words, unless it was named; one that only cannot be had now begins as lost.

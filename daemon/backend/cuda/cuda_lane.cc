@@ -102,6 +102,7 @@ void CudaLane::make(Work& work, Indices tasks) {
   if (is_too_much(made) && !whole) made = make_together(work, tasks, true);
   if (made) return;
   const Code code = made.error().code;
+  if (code == Code::kCancelled) return work.finish_all(tasks, made.error());
   const bool is_lost = code == Code::kUnavailable || code == Code::kNotFound;  // all of it, or the session's memory
   work.finish_all(tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, made.error().message});
 }
@@ -109,6 +110,7 @@ void CudaLane::make(Work& work, Indices tasks) {
 // With an error nothing is finished.
 Result<void> CudaLane::make_together(Work& work, Indices tasks, bool whole) {
   const StagingTurns::Turn turn(turns_, whole);
+  if (work.stopped()) return cancelled_error();
   const std::shared_ptr<CudaWorker> worker = device_.wanted(patience_);
   if (!worker) return Error{Code::kUnavailable, "the GPU is lost, and not back yet"};
   const Clock::time_point begun = Clock::now();

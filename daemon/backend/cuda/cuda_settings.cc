@@ -12,6 +12,8 @@ namespace {
 
 // Of the host's memory, what a process with a CUDA context has beside ours: an estimate, never measured on a GPU.
 constexpr Bytes kCudaProcess = 512_MiB;
+// Pinned for each lane: plans, and the rooms beside its part of the staging.
+constexpr Bytes kOfLane = kCudaPlans + Bytes{kCudaHalves * CudaStaging::kRooms};
 
 constexpr KeyGroup kGroups[] = {
     {"cuda",
@@ -63,7 +65,7 @@ Bytes cuda_tensors(const CudaSettings& settings) {
 }
 
 Bytes cuda_staging(const CudaSettings& settings) {
-  return (settings.staging + kCudaMemoryStagingBytes + kCudaPlans * settings.lanes + kCudaProcess) * gpus_of(settings);
+  return (settings.staging + kCudaMemoryStagingBytes + kOfLane * settings.lanes + kCudaProcess) * gpus_of(settings);
 }
 
 }  // namespace millrace

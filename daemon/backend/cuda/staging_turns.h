@@ -1,5 +1,5 @@
-// Who has a lane's staging: each half's thread its half, at the same time, or one of them all of it, alone. Who wants all
-// of it goes before those who come after. Thread-safe.
+// Who has a lane's staging: each half's thread its half, at the same time, or one of them all of it, alone. In the order in
+// which they come. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,22 @@ class StagingTurns {
     const bool whole_;
   };
 
+  std::uint64_t waiting() const MILLRACE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return next_ - turn_;
+  }
+
  private:
   void begin(bool whole) MILLRACE_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (whole) {
-      ++waiting_for_whole_;
-      while (halves_ > 0 || is_whole_) changed_.wait(mutex_);
-      --waiting_for_whole_;
+    const std::uint64_t number = next_++;
+    while (number != turn_ || is_whole_ || (whole && halves_ > 0)) changed_.wait(mutex_);
+    ++turn_;
+    if (whole)
       is_whole_ = true;
-    } else {
-      while (is_whole_ || waiting_for_whole_ > 0) changed_.wait(mutex_);
+    else
       ++halves_;
-    }
+    changed_.notify_all();
   }
   void end(bool whole) MILLRACE_EXCLUDES(mutex_) {
     {
@@ -47,9 +51,10 @@ class StagingTurns {
     changed_.notify_all();
   }
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Condition changed_;
-  std::uint32_t halves_ MILLRACE_GUARDED_BY(mutex_) = 0, waiting_for_whole_ MILLRACE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t next_ MILLRACE_GUARDED_BY(mutex_) = 0, turn_ MILLRACE_GUARDED_BY(mutex_) = 0;  // in order of arrival
+  std::uint32_t halves_ MILLRACE_GUARDED_BY(mutex_) = 0;
   bool is_whole_ MILLRACE_GUARDED_BY(mutex_) = false;
 };
 

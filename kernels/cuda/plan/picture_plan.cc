@@ -11,7 +11,8 @@ namespace millrace::kernels::cuda {
 namespace {
 
 constexpr std::int64_t kMostTensorBytes = std::numeric_limits<std::int32_t>::max();
-constexpr int kMostPlace = 1 << 28;  // of a canvas; sums of two fit
+constexpr std::uint64_t kMostWork = std::uint64_t{1} << 28;  // pixels times steps; the batch waits for it
+constexpr int kMostPlace = 1 << 28;                          // of a canvas; sums of two fit
 
 bool is_empty_or_more(Size size) {
   return size.width >= 0 && size.height >= 0 && size.width <= kMostPlace && size.height <= kMostPlace;
@@ -76,24 +77,9 @@ std::string_view why_not_stored(const PictureRequest& request, const StoreSpec& 
                                                                    : "a tensor that is not aligned to its elements";
 }
 
-// nullopt: there is none.
-std::optional<std::uint32_t> element_of(DType dtype, float value) {
-  switch (dtype) {
-    case DType::kUint8: {
-      const float rounded = std::nearbyint(value);
-      if (!(rounded >= 0 && rounded <= 255)) return std::nullopt;
-      return static_cast<std::uint32_t>(rounded);
-    }
-    case DType::kFloat16:
-      return to_float16(value);
-    case DType::kBfloat16:
-      return to_bfloat16(value);
-    case DType::kFloat32:
-      break;
-  }
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
+bool has_element(DType dtype, float value) {
+  const float rounded = std::nearbyint(value);
+  return dtype != DType::kUint8 || (rounded >= 0 && rounded <= 255);
 }
 
 bool is_inside(const Box& box, Size size) {
@@ -106,7 +92,7 @@ std::string_view why_not_erased(const PictureRequest& request, const StoreSpec& 
   for (const Erased& erased : request.erased) {
     if (!is_inside(erased.box, request.size)) return "an erased box outside the tensor";
     for (int c = 0; c < channel_count(store.channels); ++c) {
-      if (!element_of(store.dtype, erased.value[static_cast<std::size_t>(c)]))
+      if (!has_element(store.dtype, erased.value[static_cast<std::size_t>(c)]))
         return "an erased value that no element has";
     }
   }
@@ -119,7 +105,13 @@ constexpr std::size_t kMostWords = std::size_t{kMostOperations} * (4 * kLongestS
 
 std::string_view why_not(const PictureRequest& request, const StoreSpec& store, const PicturePlan& plan) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if (!is_valid(request.size, {}))
+    return "a picture of no pixels, of more than 16,384 a side or 67,108,864 in all, in a batch with padding, steps or "
+           "erasing";
   if (!is_valid(request.size, request.operations)) return "operations that are not valid";
+  const auto pixels = static_cast<std::uint64_t>(request.size.width) * static_cast<std::uint64_t>(request.size.height);
+  if (pixels * request.operations.size() > kMostWork)
+    return "more steps on so large a picture than a thread block does";
   if (size_after(request.size, request.operations) != request.size) return "operations that change the picture's size";
   if (plan.steps.size() > kMost - kMostSteps || plan.tables.size() > kMost - kMostWords ||
       request.erased.size() > kMost - plan.boxes.size())
@@ -146,7 +138,7 @@ ErasedBox erased_box(const Erased& erased, const StoreSpec& store) {
   ErasedBox box{field(erased.box.left), field(erased.box.top), field(erased.box.width), field(erased.box.height), {}};
   for (int c = 0; c < channel_count(store.channels); ++c) {
     const auto colour = static_cast<std::size_t>(colour_of(store.channels, c));
-    box.element[c] = element_of(store.dtype, erased.value[colour]).value_or(0);
+    box.element[c] = element_bits(store.dtype, erased.value[colour]);
   }
   return box;
 }

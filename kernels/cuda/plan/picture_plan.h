@@ -61,8 +61,8 @@ struct PicturePlan {
 };
 
 // Empty: appended; else why not, and the plan is as it was. Values of `erased` become elements of store.dtype: those
-// that no uint8 has are refused. Refused are also operations that change the picture's size, sides above kLongestSide,
-// tensors from 2 GiB on, erased patches, and canvases that show more of the resized picture than `inner` has.
+// that no uint8 has are refused. Refused are also operations that change the picture's size, sides above kLongestSide or
+// more than kLargestArea in all, more than 2^28 pixels times operations, tensors from 2 GiB on, erased patches, and canvases that show more of the resized picture than `inner` has.
 // Throws std::bad_alloc.
 std::string_view append_picture(const PictureRequest& request, const StoreSpec& store, PicturePlan& plan);
 

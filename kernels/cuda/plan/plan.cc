@@ -77,7 +77,8 @@ void Planner::choose_form(std::span<const ImageRequest> requests) {
   plan_.spec = plan_.tensor_spec;
   plan_.store = plan_.tensor_store;
   if (!by_pictures) return;
-  plan_.spec = tensor_spec({.store = kPictures, .order = recipe_.order, .fidelity = recipe_.fidelity});
+  // Steps may carry a level far: what they begin with is exact, also where the recipe is not.
+  plan_.spec = tensor_spec({.store = kPictures, .order = recipe_.order});
   plan_.store = store_values(kPictures);
 }
 
@@ -94,7 +95,7 @@ void Planner::clear() {
   plan_.quants.clear();
   plan_.weights.clear();
   plan_.pictures.clear();
-  plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = plan_.tensors_bytes = plan_.picture_bytes = 0;
+  plan_.tokens = plan_.blocks = plan_.scans = plan_.tensors_bytes = plan_.picture_bytes = 0;
   quants_.clear();
   views_.clear();
   first_view_ = 0;
@@ -174,7 +175,6 @@ std::string_view Planner::add(const ImageRequest& request) {
   divide_memory(jobs_[0]);
   if (is_packed) add_groups(request, mcus, jobs_[0]);
   plan_.scans += is_packed ? 0 : 1;
-  plan_.bytes += request.file_untrusted.size();
   add_jobs();
   return {};
 }
@@ -182,12 +182,14 @@ std::string_view Planner::add(const ImageRequest& request) {
 // A job for each view, and the MCUs that one or the other looks at.
 std::string_view Planner::add_views(const ImageRequest& request, const ImageJob& image, McuBox& mcus) {
   jobs_.clear();
+  const std::size_t most = plan_.weights.size() + kMostWeightsOfImage;
   for (std::size_t i = 0; i < views_.size(); ++i) {
     if (!is_possible(views_[i].size) || !is_storable(recipe_.store, views_[i].output()))
       return "a tensor of a size that the kernels do not make";
     ImageJob& job = jobs_.emplace_back(image);
     job.output = places_[i].at;
-    if (const auto reason = put_view(views_[i], request.orientation, job, plan_.weights); !reason.empty())
+    if (const auto reason = put_view(views_[i], request.orientation, most - plan_.weights.size(), job, plan_.weights);
+        !reason.empty())
       return reason;
     if (plan_.weights.size() > kMostWeights) return "too many weight tables in a batch";
   }

@@ -99,7 +99,6 @@ struct BatchPlan {
   std::uint64_t tokens = 0, blocks = 0;  // of the batch, in all
   std::uint64_t tensor_bytes = 0;        // of one of the recipe's size
   std::uint64_t tensors_bytes = 0;       // of all requests
-  std::uint64_t bytes = 0;               // of the images planned, as files or packed
 };
 
 struct PlannerSettings {

@@ -22,9 +22,9 @@ struct McuBox {
 // Those whose blocks the tiles of this tensor look at.
 McuBox needed_mcus(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights);
 
-// Appends the tiles of job `index`. At least `wanted` of them where the tensor has rows for that, but for `nearest`: a batch of few
-// images keeps more thread blocks busy with more, at the price of MCU rows that two tiles decode. Empty: done.
-// Otherwise nothing is appended, and it says why the image cannot be done here. REQUIRES: the rows of needed_mcus() are
+// Appends the tiles of job `index`. At least `wanted` of them where the tensor has rows for that, but for `nearest`: a
+// batch of few images keeps more thread blocks busy with more, at the price of MCU rows that two tiles decode. Empty:
+// done. Otherwise nothing is appended, and it says why the image cannot be done here. REQUIRES: the rows of needed_mcus() are
 // among job.first_mcu_row to end_mcu_row; the crop lies inside the image, the tensor inside what it is resampled to.
 std::string_view cut_tiles(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights,
                            std::uint32_t index, int wanted, std::vector<Tile>& tiles);

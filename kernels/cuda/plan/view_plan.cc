@@ -42,17 +42,28 @@ std::string_view put_window(const ViewRequest& view, Orientation orientation, Im
   return {};
 }
 
-void put_weights(ImageJob& job, std::vector<std::int32_t>& tables) {
+// Of a table, at most: known before it is computed.
+std::size_t weights_of(int in, int out, int count, Filter filter) {
+  const double scale = std::max(1.0, static_cast<double>(in) / out);
+  const double taps = filter == Filter::kNearest ? 1 : std::min<double>(2 * support_of(filter) * scale + 2, in);
+  return static_cast<std::size_t>(count * (taps + 1)) + 1;
+}
+
+std::string_view put_weights(std::size_t most, ImageJob& job, std::vector<std::int32_t>& tables) {
   job.column_weights = job.row_weights = kComputed;
-  if (is_computed(job.filter)) return;
+  if (is_computed(job.filter)) return {};
   const bool whole = job.resized_width == 0;
   const StoredSides sides = stored_sides(job);
   const int width = whole ? sides.columns : job.resized_width;
   const int height = whole ? sides.rows : job.resized_height;
+  const std::size_t wanted = weights_of(job.crop_width, width, sides.columns, job.filter) +
+                             weights_of(job.crop_height, height, sides.rows, job.filter);
+  if (wanted > most) return "larger tables of weights than an image may have";
   job.column_weights = append_weight_table(
       {Axis::kColumns, 3, job.crop_width, width, job.window_left, sides.columns, job.filter}, tables);
   job.row_weights =
       append_weight_table({Axis::kRows, 1, job.crop_height, height, job.window_top, sides.rows, job.filter}, tables);
+  return {};
 }
 
 Span around(const Span& a, const Span& b) {
@@ -89,7 +100,7 @@ bool is_storable(const StoreSpec& store, Size size) {
   return is_possible(size) && (!store.patches || divides(*store.patches, size));
 }
 
-std::string_view put_view(const ViewRequest& view, Orientation orientation, ImageJob& job,
+std::string_view put_view(const ViewRequest& view, Orientation orientation, std::size_t most_weights, ImageJob& job,
                           std::vector<std::int32_t>& weights) {
   const Size stored{job.width, job.height};
   if (!lies_in(view.crop, oriented(stored, orientation))) return "the crop lies outside the image";
@@ -104,8 +115,7 @@ std::string_view put_view(const ViewRequest& view, Orientation orientation, Imag
   job.tensor_height = static_cast<std::uint16_t>(view.size.height);
   job.filter = *view.filter;
   const std::string_view reason = put_window(view, orientation, job);
-  if (reason.empty()) put_weights(job, weights);
-  return reason;
+  return reason.empty() ? put_weights(most_weights, job, weights) : reason;
 }
 
 McuBox around(const McuBox& a, const McuBox& b) {

@@ -47,9 +47,13 @@ void put_frame(const jpeg::Header& header, ImageJob& job);
 bool is_possible(Size size);
 bool is_storable(const StoreSpec& store, Size size);
 
-// What the view says, and tables of weights where the kernels compute none. Empty: done; else why not.
+// An image with more is the CPU's: tables are computed before it is known whether a crop can be cut into tiles.
+inline constexpr std::size_t kMostWeightsOfImage = std::size_t{1} << 18;
+
+// What the view says, and tables of weights where the kernels compute none, `most_weights` of them together. Empty: done;
+// else why not.
 // REQUIRES: put_frame(); view.size and view.filter are said.
-std::string_view put_view(const ViewRequest& view, Orientation orientation, ImageJob& job,
+std::string_view put_view(const ViewRequest& view, Orientation orientation, std::size_t most_weights, ImageJob& job,
                           std::vector<std::int32_t>& weights);
 
 // The smallest box around both.

@@ -1,8 +1,6 @@
 #include "daemon/backend/cpu/making/augmentation.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstring>
 #include <new>
 #include <string>
@@ -37,33 +35,6 @@ Error why_not(Size size, std::span<const kernels::Operation> operations) {
                               "or shear it less"};
 }
 
-// One element of the tensor.
-struct Element {
-  std::array<std::byte, 4> bytes{};
-  std::size_t count = 0;
-};
-
-template <class Value>
-Element element_of(Value value) {
-  Element element{.count = sizeof value};
-  std::memcpy(element.bytes.data(), &value, sizeof value);
-  return element;
-}
-
-Element element_of(DType dtype, float value) {
-  switch (dtype) {
-    case DType::kUint8:
-      return element_of(static_cast<std::uint8_t>(std::nearbyint(value)));
-    case DType::kFloat16:
-      return element_of(kernels::to_float16(value));
-    case DType::kBfloat16:
-      return element_of(kernels::to_bfloat16(value));
-    case DType::kFloat32:
-      break;
-  }
-  return element_of(value);
-}
-
 // Where the tensor's elements lie.
 class Elements {
  public:
@@ -74,12 +45,13 @@ class Elements {
 
   // `channel`: red, green, blue, or the only one.
   void write(std::size_t channel, std::size_t x, std::size_t y, float value) {
-    const Element element = element_of(recipe_.dtype, value);
+    const std::uint32_t element = kernels::element_bits(static_cast<kernels::DType>(recipe_.dtype), value);
+    const std::size_t bytes = dtype_bytes(recipe_.dtype).count;
     const std::size_t stored = recipe_.channels == Channels::kBgr ? channels_ - 1 - channel : channel;
     const std::size_t pixel = y * size_.width + x;
     const std::size_t at =
         recipe_.layout == Layout::kNhwc ? pixel * channels_ + stored : stored * size_.width * size_.height + pixel;
-    std::memcpy(tensor_.data() + at * element.count, element.bytes.data(), element.count);
+    std::memcpy(tensor_.data() + at * bytes, &element, bytes);  // the lower ones come first
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -87,8 +88,8 @@ std::string_view words_of(Status status) {
   return status == Status::kNotInTime ? "its pieces did not find each other in time" : "odd or damaged data";
 }
 
-Error too_much() {
-  return Error{Code::kExhausted, "more at once than the GPU's memory has room for"};
+Error too_much(const std::string& what) {
+  return Error{Code::kExhausted, "more at once than " + what + " room for"};
 }
 
 }  // namespace
@@ -187,7 +188,8 @@ Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan,
   at.tensors = at.encoded + aligned(batch.encoded_bytes);
   at.workspace = at.tensors + aligned(plan.tensors_bytes);
   at.end = at.workspace + layout.bytes;
-  if (layout.upload_bytes > plans_.size() - kStatusBytes || at.end > piece_.bytes) return too_much();
+  if (layout.upload_bytes > plans_.size() - kStatusBytes) return too_much("a lane's 16 MiB for plans have");
+  if (at.end > piece_.bytes) return too_much("the GPU's memory has");
   Result<void> enqueued = enqueue(planner, plan, layout, at, batch);
   MILLRACE_TRY_VOID(stream_.wait());
   MILLRACE_TRY_VOID(std::move(enqueued));

@@ -38,7 +38,8 @@ class GpuLane {
 
   // Answers in the orders. kExhausted: it does not fit the memory that the lane has of the GPU, and nothing was made;
   // fewer images may. kUnsupported: it has none, and others have all of it. kNotFound: the memory that the tensors are to
-  // go to is not there; kInvalid: they would not lie in it. kUnavailable: the context is broken. When it returns the GPU is through with the staging, but for kUnavailable.
+  // go to is not there; kInvalid: they would not lie in it. kUnavailable: the context is broken. When it returns the GPU is
+  // through with the staging, but for kUnavailable.
   Result<void> make(const CudaBatch& batch);
 
   // Wants none of the GPU's memory until the next batch.

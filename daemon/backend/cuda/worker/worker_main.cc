@@ -1,7 +1,7 @@
 // millrace-cuda: owns a GPU for the daemon, which starts it (cuda_worker.h). By hand it says which GPUs there are.
 //
-// A thread watches the daemon, the memory that sessions map has one, and each half of a lane. Whatever breaks the CUDA context ends
-// the process: the daemon starts another one.
+// A thread watches the daemon, the memory that sessions map has one, and each half of a lane. Whatever breaks the CUDA
+// context ends the process: the daemon starts another one.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

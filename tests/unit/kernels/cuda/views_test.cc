@@ -158,6 +158,43 @@ TEST_CASE("an image of which one view cannot be made is refused, and leaves noth
   REQUIRE(runner.run(plan, bytes, 1).statuses[0] == Status::kDone);
 }
 
+TEST_CASE("an image whose views need more weights than one may have is refused before they are computed",
+          "[cuda][views]") {
+  const File file = make_jpeg({.pixels = make_pixels(20'000, 8, 1, 5)});
+  const auto bytes = with_padding(file);
+  const ViewRequest wide{.crop = {0, 0, 20'000, 8}, .size = {16, 8}, .filter = Filter::kLanczos};  // 120,000 of them
+  const std::vector<ViewRequest> many(3, wide);
+  const std::vector<ImageRequest> requests{{.file_untrusted = bytes, .views = many},
+                                           {.file_untrusted = bytes, .views = {many.data(), 1}}};
+  Planner planner({.store = {.dtype = DType::kUint8}});
+
+  const BatchPlan& plan = planner.plan(requests);
+
+  REQUIRE(plan.refusals[0] == "larger tables of weights than an image may have");
+  REQUIRE(plan.refusals[1] != plan.refusals[0]);
+  REQUIRE(plan.weights.size() <= kMostWeightsOfImage);
+}
+
+TEST_CASE("what is augmented is exact where the batch is fast", "[cuda][views]") {
+  const File file = make_jpeg({.pixels = make_pixels(150, 130, 3, 3)});
+  const auto bytes = with_padding(file);
+  const std::vector<Operation> inverted{{.step = Step::kInvert}};
+  const ViewRequest plain{.crop = {3, 5, 120, 100}, .size = {40, 40}};
+  std::vector<ViewRequest> views{plain, plain};
+  views[1].operations = inverted;
+  const std::vector<ImageRequest> requests{{.file_untrusted = bytes, .views = views}};
+  std::vector<std::vector<std::byte>> made[2];
+  for (const bool fast : {false, true}) {
+    Planner planner({.store = {.dtype = DType::kUint8},
+                     .fidelity = fast ? kernels::cuda::Fidelity::kFast : kernels::cuda::Fidelity::kExact});
+    HostRunner runner;
+    const BatchPlan& plan = planner.plan(requests);
+    made[fast ? 1 : 0] = tensors_of(runner.run(plan, bytes, 2), plan);
+  }
+  REQUIRE((made[0] == made[1]));
+  for (std::size_t i = 0; i < made[0][0].size(); ++i) REQUIRE((made[0][0][i] ^ made[0][1][i]) == std::byte{255});
+}
+
 TEST_CASE("a view that meets damage makes all views of its image the CPU's", "[cuda][views]") {
   const File file = make_jpeg({.pixels = make_pixels(64, 640, 3, 7)});
   auto bytes = with_padding(file);

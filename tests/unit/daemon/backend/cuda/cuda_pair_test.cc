@@ -181,6 +181,27 @@ TEST_CASE("jobs are as large as the GPU wants them, and as half a lane has room 
   CHECK(cuda_queue_depth({}, settings).jobs == 8);
 }
 
+TEST_CASE("turns at a staging are in the order in which they are asked for", "[cuda][pair]") {
+  StagingTurns turns;
+  std::vector<int> order;
+  std::vector<std::thread> threads;
+  const auto queue = [&](int number, bool whole) {
+    threads.emplace_back([&, number, whole] {
+      const StagingTurns::Turn turn(turns, whole);
+      order.push_back(number);  // no two at once: a half is between two wholes
+    });
+    REQUIRE(eventually([&] { return turns.waiting() == threads.size(); }));
+  };
+  {
+    const StagingTurns::Turn first(turns, true);
+    for (int number = 0; number < 6; ++number) queue(number, number % 2 != 0);
+  }
+
+  for (std::thread& thread : threads) thread.join();
+
+  REQUIRE(order == std::vector{0, 1, 2, 3, 4, 5});
+}
+
 TEST_CASE("who has a whole staging has it alone", "[cuda][pair]") {
   StagingTurns turns;
   std::atomic<int> halves = 0, wholes = 0, wrong = 0;

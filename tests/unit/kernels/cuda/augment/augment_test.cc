@@ -277,8 +277,11 @@ TEST_CASE("what cannot be done is refused, and leaves the plan as it was", "[cud
                           std::uint64_t output = 0) {
     return append_picture({.output = output, .inner = size, .size = size, .erased = erased}, store, plan);
   };
-  CHECK(stored({kLongestSide + 1, 1}, kBytes) == "operations that are not valid");
-  CHECK(stored({0, 1}, kBytes) == "operations that are not valid");
+  CHECK(stored({kLongestSide + 1, 1}, kBytes).starts_with("a picture of no pixels, of more than 16,384 a side"));
+  CHECK(stored({0, 1}, kBytes).starts_with("a picture of no pixels"));
+  const std::vector<Operation> many(17, plain_step(Step::kInvert));  // 2^24 pixels, 2^28 of them are the bound
+  CHECK(append_picture({.inner = {4096, 4096}, .size = {4096, 4096}, .operations = many}, kBytes, plan) ==
+        "more steps on so large a picture than a thread block does");
   CHECK(stored({12, 8}, {.patches = Patches{5, 4, 1, 1}}) == "a picture of no whole groups of patches");
   CHECK(stored({12, 8}, {.patches = Patches{4, 4, 1, 0}}) == "a picture of no whole groups of patches");
   CHECK(stored({12, 8}, {.patches = Patches{4, 4, 1, 1}}, {{{0, 0, 1, 1}, {}}}) == "erased patches");
