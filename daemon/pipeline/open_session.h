@@ -1,8 +1,13 @@
 // What a session brings into the pipeline, and what its batches see of it. Thread-bound(control).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "daemon/admit/ledger.h"
 #include "daemon/memory/arena.h"
@@ -10,7 +15,7 @@
 #include "daemon/model/caller.h"
 #include "daemon/model/owner.h"
 #include "daemon/observe/counters.h"
-#include "daemon/pipeline/left_images.h"
+#include "daemon/observe/log.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
@@ -32,6 +37,23 @@ class ReadingPace {
 
  private:
   bool slow_ = true;
+};
+
+// Why images of a session are not made by the backend that comes first for them: each reason is told once, in the log.
+// Thread-bound(control).
+class LeftImages {
+ public:
+  // "session 3 leaves images to cpu: cuda:0: the GPU decodes JPEG files alone". `why`: fit for people.
+  void tell(SessionId session, std::string_view to, std::string_view why) {
+    if (told_.size() == kMostReasons || std::find(told_.begin(), told_.end(), why) != told_.end()) return;
+    told_.emplace_back(why);
+    log_info("session " + std::to_string(raw(session)) + ": images go to " + std::string(to) + ", for " +
+             std::string(why));
+  }
+
+ private:
+  static constexpr std::size_t kMostReasons = 16;  // of a session
+  std::vector<std::string> told_;
 };
 
 // What has been done for a session so far, for the code that keeps accounts.
