@@ -16,9 +16,8 @@ from pathlib import Path
 
 import millrace
 import numpy as np
-from millrace import recipes, steps
-
 from frameworks import serving
+from millrace import recipes, steps
 
 BATCH = 16
 
