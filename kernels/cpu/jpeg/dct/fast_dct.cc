@@ -38,13 +38,13 @@ void transform_line(Number* in, std::ptrdiff_t step) {
   const Number even[4] = {sum04 + sum26, difference04 + turned, difference04 - turned, sum04 - sum26};
 
   const Number sum53 = x(5) + x(3), difference53 = x(5) - x(3), sum17 = x(1) + x(7), difference17 = x(1) - x(7);
-  const Number both = difference53 + difference17, z5 = both + both.times(kOdd[0]);
+  const Number both = difference53 + difference17, z5 = both + both.times(kOddFactors[0]);
   const Number across = sum17 - sum53;
   Number odd[4];
   odd[0] = sum17 + sum53;
-  odd[1] = z5 - (difference53 + difference53 + difference53.times(kOdd[2])) - odd[0];
+  odd[1] = z5 - (difference53 + difference53 + difference53.times(kOddFactors[2])) - odd[0];
   odd[2] = across + across.times(kHalfOctave) - odd[1];
-  odd[3] = odd[2] + (difference17 + difference17.times(kOdd[1]) - z5);
+  odd[3] = odd[2] + (difference17 + difference17.times(kOddFactors[1]) - z5);
   for (int i = 0; i < 3; ++i) {
     x(i) = even[i] + odd[i];
     x(7 - i) = even[i] - odd[i];

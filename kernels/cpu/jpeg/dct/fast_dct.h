@@ -9,11 +9,11 @@
 namespace millrace::kernels::jpeg {
 
 // What it multiplies by, in units of 2^-15, beside whole numbers.
-inline constexpr std::int16_t kHalfOctave = 13573;  // sqrt(2) - 1
-inline constexpr std::int16_t kOdd[3] = {27779,     // 2 cos(pi/8) - 1
-                                         2700,      // 2 (cos(pi/8) - cos(3 pi/8)) - 1
-                                         20091};    // 2 (cos(pi/8) + cos(3 pi/8)) - 2
-inline constexpr int kFastShift = 4;                // an eighth, and the bit after the point
+inline constexpr std::int16_t kHalfOctave = 13573;       // sqrt(2) - 1
+inline constexpr std::int16_t kOddFactors[3] = {27779,   // 2 cos(pi/8) - 1
+                                                2700,    // 2 (cos(pi/8) - cos(3 pi/8)) - 1
+                                                20091};  // 2 (cos(pi/8) + cos(3 pi/8)) - 2
+inline constexpr int kFastShift = 4;                     // an eighth, and the bit after the point
 // Added to DC: the middle level, and a half for rounding.
 inline constexpr std::int16_t kFastMiddle = (128 << kFastShift) + (1 << (kFastShift - 1));
 

@@ -13,10 +13,10 @@ MILLRACE_JPEG_INLINE void transform_fast_columns(Vec v[8]) {
 
   const Vec sum53 = adds16(v[5], v[3]), difference53 = subs16(v[5], v[3]);
   const Vec sum17 = adds16(v[1], v[7]), difference17 = subs16(v[1], v[7]);
-  const Vec both = adds16(difference53, difference17), z5 = adds16(both, times16(both, kOdd[0]));
+  const Vec both = adds16(difference53, difference17), z5 = adds16(both, times16(both, kOddFactors[0]));
   const Vec across = subs16(sum17, sum53);
-  const Vec far = adds16(adds16(difference53, difference53), times16(difference53, kOdd[2]));
-  const Vec near = subs16(adds16(difference17, times16(difference17, kOdd[1])), z5);
+  const Vec far = adds16(adds16(difference53, difference53), times16(difference53, kOddFactors[2]));
+  const Vec near = subs16(adds16(difference17, times16(difference17, kOddFactors[1])), z5);
   const Vec odd0 = adds16(sum17, sum53), odd1 = subs16(subs16(z5, far), odd0);
   const Vec odd2 = subs16(adds16(across, times16(across, kHalfOctave)), odd1), odd3 = adds16(odd2, near);
   v[0] = adds16(even[0], odd0);

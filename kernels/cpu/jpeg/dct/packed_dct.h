@@ -28,6 +28,8 @@ struct PackedRun {
 // Unpacking, order, dequantisation and inverse DCT in one loop. REQUIRES: side == kBlock.
 using FusedDct = void (*)(const PackedRun& run);
 #if defined(__x86_64__)
+void fused_exact_avx2(const PackedRun& run);
+void fused_fast_avx2(const PackedRun& run);
 void fused_exact_avx512(const PackedRun& run);  // both REQUIRE Target::kAvx512 and packed::has_unpacking_vectors()
 void fused_fast_avx512(const PackedRun& run);
 #endif
