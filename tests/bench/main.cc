@@ -12,6 +12,7 @@
 #include "tests/bench/engine/isolation.h"
 #include "tests/bench/engine/packed.h"
 #include "tests/bench/engine/png.h"
+#include "tests/bench/engine/stages.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/host_load.h"
 #include "tests/bench/service/opener.h"
@@ -61,6 +62,8 @@ constexpr Group kGroups[] = {
      run_packed_engine},
     {"png.decode png.decode.avx2", run_png},
     {"packed.size packed.decode packed.decode.avx2 packed.encode packed.encode.memory packed.encode.avx2", run_packed},
+    {"engine.entropy engine.unpack engine.chroma engine.colour engine.across engine.down engine.store engine.whole",
+     run_stages},
 };
 
 // Empty: there are no photographs.

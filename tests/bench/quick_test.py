@@ -28,6 +28,9 @@ CACHE = {"cache.epoch.1", "cache.epoch.2", "cache.epoch.3", "cache.epoch.4", "ca
 DISK = {"cache.disk", "cache.disk.read", "service.efficiency.disk.1"}
 HOST = {"idle.cpu", "reclaim.p50", "reclaim.p99"}
 ISOLATION = {f"isolation.{what}{kind}" for what in ("cost", "cpu") for kind in ("", ".png", ".webp", ".progressive")}
+STAGES = {"entropy.first", "entropy.index", "unpack", "unpack_and_dct.apart", "unpack_and_dct", "chroma", "colour", "across", "down"}
+STAGES |= {"store.float16", "store.float32", "whole.first", "whole.index", "whole.packed"}
+STAGES = {f"engine.{stage}.scalar" for stage in STAGES}
 AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2", "png.decode.avx2"}
 NEIGHBOURS = {"fair.error", "latency.busy", "fair.victim.sessions", "fair.victim.cancelled"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
@@ -46,8 +49,8 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
-    wanted = SERVICE | ENGINE | PACKED | CACHE | HOST | ISOLATION
-    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "packed", "cache", "idle", "isolation"]
+    wanted = SERVICE | ENGINE | PACKED | CACHE | HOST | ISOLATION | STAGES
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "packed", "engine", "cache", "idle", "isolation"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if os.geteuid() == 0:

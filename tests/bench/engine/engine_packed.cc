@@ -1,31 +1,11 @@
 #include "tests/bench/engine/engine_packed.h"
 
-#include <chrono>
 #include <utility>
 
-#include "daemon/backend/cpu/making/pack_jpeg.h"
 #include "tests/bench/engine/engine_rig.h"
 
 namespace millrace::bench {
 namespace {
-
-// The same photographs without their files.
-std::vector<Photo> packed_photos(const std::vector<Photo>& photos) {
-  kernels::jpeg::Decoder decoder;
-  kernels::packed::Encoder encoder;
-  std::vector<Photo> made;
-  DecodingInLane libraries;
-  for (const Photo& photo : photos) {
-    const auto packed = pack_jpeg(photo.image.bytes.view(), photo.image.info, {}, 0, decoder, encoder,
-                                  Clock::now() + std::chrono::hours(1), libraries, 0);
-    if (!packed) broken(packed.error().message);
-    EncodedImage image{.bytes = {}, .info = photo.image.info};
-    const ByteView bytes{reinterpret_cast<const std::byte*>(packed->data()), packed->size()};
-    image.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of(bytes, CachedBlock::kPadding)};
-    made.push_back({std::move(image), photo.header});
-  }
-  return made;
-}
 
 class PackedContests {
  public:

@@ -13,6 +13,8 @@
 
 #include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
+#include "daemon/backend/cpu/making/pack_jpeg.h"
+#include "daemon/cache/index_use.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 
@@ -104,6 +106,85 @@ std::vector<Photo> load_photos(const std::string& folder, std::size_t& files) {
   files = photos.size() + static_cast<std::size_t>(others);
   if (photos.empty()) broken("no JPEG file in " + folder + " is for our decoder");
   return photos;
+}
+
+namespace {
+
+// Takes blocks as the head of an inverse DCT would: looks at them, zeroes them.
+class Consumer : public kernels::jpeg::SeekConsumer {
+ public:
+  explicit Consumer(const kernels::jpeg::SeekGrid& grid)
+      : in_mcu_(grid.blocks_in_mcu), luma_(std::max(1, in_mcu_ - 2)) {}
+  bool take(std::int16_t* blocks, std::int64_t count) override {
+    for (std::int64_t i = 0; i < count; ++i, at_ = at_ + 1 == in_mcu_ ? 0 : at_ + 1)
+      predictors_[static_cast<std::size_t>(std::max(0, at_ - luma_ + 1))] += blocks[i * kernels::jpeg::kCoefficients];
+    std::memset(blocks, 0, static_cast<std::size_t>(count) * kernels::jpeg::kBlockBytes);
+    return true;
+  }
+  bool seek(int, int, const kernels::jpeg::DcPredictors& predictors) override {
+    predictors_ = predictors;
+    return true;
+  }
+  kernels::jpeg::DcPredictors predictors() const override { return predictors_; }
+  void note_levels(std::int16_t*) override {}
+
+ private:
+  int in_mcu_, luma_, at_ = 0;
+  kernels::jpeg::DcPredictors predictors_{};
+};
+
+}  // namespace
+
+void decode_blocks(const std::vector<Photo>& photos, Decoder& decoder) {
+  for (const Photo& photo : photos) {
+    const kernels::jpeg::Header header = read_header(photo);
+    const kernels::jpeg::SeekGrid grid = kernels::jpeg::seek_grid(header);
+    Consumer consumer(grid);
+    const std::int64_t blocks = grid.mcus() * grid.blocks_in_mcu;
+    if (decoder.decode_blocks(header, blocks, blocks, consumer) != kernels::jpeg::Outcome::kDecoded)
+      broken("a photograph was not decoded");
+  }
+}
+
+void decode_indexed_blocks(const std::vector<Photo>& photos, Decoder& decoder) {
+  kernels::jpeg::SeekIndex index;
+  for (const Photo& photo : photos) {
+    const kernels::jpeg::Header header = read_header(photo);
+    if (!index.read(photo.index, header, 0)) broken("a photograph has no index");
+    const kernels::jpeg::SeekGrid& grid = index.grid();
+    Consumer consumer(grid);
+    const auto outcome = decoder.decode_blocks(header, index, {{0, grid.rows}, {0, grid.columns}}, consumer);
+    if (outcome != kernels::jpeg::Outcome::kDecoded) broken("a photograph was not decoded by its index");
+  }
+}
+
+void index_all(std::vector<Photo>& photos, ImageCache& cache, PixelBuffer& buffer, Decoder& decoder) {
+  for (std::size_t i = 0; i < photos.size(); ++i) {
+    EncodedImage& image = photos[i].image;
+    image.identity = FileIdentity{.device = 1, .inode = i, .size = image.bytes.size()};
+    bool helped = false;
+    IndexUse use(cache, image, helped);
+    DecodeRequest request = whole_request(photos[i]);
+    request.index = &use;
+    if (!decode_jpeg_fast(request, buffer, decoder)) broken("a photograph was not decoded");
+  }
+}
+
+std::vector<Photo> packed_photos(const std::vector<Photo>& photos) {
+  kernels::jpeg::Decoder decoder;
+  kernels::packed::Encoder encoder;
+  std::vector<Photo> made;
+  DecodingInLane libraries;
+  for (const Photo& photo : photos) {
+    const auto packed = pack_jpeg(photo.image.bytes.view(), photo.image.info, {}, 0, decoder, encoder,
+                                  Clock::now() + std::chrono::hours(1), libraries, 0);
+    if (!packed) broken(packed.error().message);
+    EncodedImage image{.bytes = {}, .info = photo.image.info};
+    const ByteView bytes{reinterpret_cast<const std::byte*>(packed->data()), packed->size()};
+    image.kept = CachedForm{CachedKind::kPacked, CachedBlock::copy_of(bytes, CachedBlock::kPadding)};
+    made.push_back({std::move(image), photo.header});
+  }
+  return made;
 }
 
 Recipe train_recipe() {

@@ -37,6 +37,15 @@ Pixels pixels_of(const Photo& photo);  // RGB, by libjpeg-turbo
 // time on any path.
 std::vector<Photo> load_photos(const std::string& folder, std::size_t& files);
 
+// The same photographs without their files.
+std::vector<Photo> packed_photos(const std::vector<Photo>& photos);
+// Gives each photograph an identity, and the cache an index of all of it.
+void index_all(std::vector<Photo>& photos, ImageCache& cache, PixelBuffer& buffer, kernels::jpeg::Decoder& decoder);
+
+// Entropy decoding of all blocks: from the start, and by Photo::index.
+void decode_blocks(const std::vector<Photo>& photos, kernels::jpeg::Decoder& decoder);
+void decode_indexed_blocks(const std::vector<Photo>& photos, kernels::jpeg::Decoder& decoder);
+
 Recipe train_recipe();  // RandomResizedCrop 224, flip, normalised float16
 Recipe infer_recipe();  // the shorter side to 256, of which the middle 224, normalised float16
 std::vector<SampleGeometry> draw(const std::vector<Photo>& photos, const Recipe& recipe, std::uint64_t epoch);

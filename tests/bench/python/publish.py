@@ -98,6 +98,7 @@ POLICY_COLUMNS = {
     "always the same, knowing which": "fixed",
     "best, nothing made at first touch": "second touch",
 }
+STAGES = TOP / "daemon/doc/cpu_engine.md"
 KERNELS = TOP / "kernels/cpu/README.md"
 KERNEL_COLUMNS = ("scalar", "avx2", "avx512", "reference")
 
@@ -137,6 +138,21 @@ def kernels_table(results: dict[str, Any]) -> str:
         rows.setdefault(work, {})[column] = number(found["cpu_time"])
     lines = [f"| us | {' | '.join(KERNEL_COLUMNS)} |", "|---" * (len(KERNEL_COLUMNS) + 1) + "|"]
     lines += [f"| {work} | {' | '.join(row.get(column, '') for column in KERNEL_COLUMNS)} |" for work, row in rows.items()]
+    return "\n".join(lines)
+
+
+def stages_table(figures: Iterable[dict[str, Any]]) -> str:
+    """A row for each stage of engine.STAGE.TARGET, a column for each instruction set."""
+    rows: dict[str, dict[str, str]] = {}
+    for figure in figures:
+        stage, _, target = figure["name"].removeprefix("engine.").rpartition(".")
+        row = rows.setdefault(stage, {"unit": figure["unit"], "note": figure["note"]})
+        row[target] = number(figure["value"])
+    columns = KERNEL_COLUMNS[:3]
+    lines = [f"| stage | {' | '.join(columns)} | |", "|---" * (len(columns) + 2) + "|"]
+    lines += [
+        f"| `{stage}`, {row['unit']} | {' | '.join(row.get(column, '') for column in columns)} | {row['note']} |" for stage, row in rows.items()
+    ]
     return "\n".join(lines)
 
 
@@ -189,6 +205,8 @@ def main() -> None:
     for name, (page, beginnings) in TABLES.items():
         chosen = [figure for figure in figures if figure["name"].startswith(beginnings)]
         page.write_text(published(page.read_text(), name, f"{about}\n\n{table(chosen)}"))
+    stages = stages_table(figure for figure in figures if figure["name"].startswith("engine."))
+    STAGES.write_text(published(STAGES.read_text(), "stages", f"{about}\n\n{stages}"))
     kernels = kernels_table(json.loads((results / "kernels.json").read_text()))
     policy = policy_table(json.loads(line) for line in (results / "policy.jsonl").read_text().splitlines())
     POLICY.write_text(published(POLICY.read_text(), "policy", policy))

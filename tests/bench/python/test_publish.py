@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from publish import AIMS, KERNELS, POLICY, TABLES, kernels_table, number, of_python, policy_table, published, table, verdict
+from publish import AIMS, KERNELS, POLICY, STAGES, TABLES, kernels_table, number, of_python, policy_table, published, stages_table, table, verdict
 
 
 def figure(name: str, value: float, ratio: float = 1.0) -> dict[str, Any]:
@@ -52,6 +52,7 @@ def test_every_page_has_the_marks_of_its_tables() -> None:
     for name, (page, _) in TABLES.items():
         assert "figure" in published(page.read_text(), name, table([]))
     assert "here it is" in published(KERNELS.read_text(), "kernels", "here it is")
+    assert "here it is" in published(STAGES.read_text(), "stages", "here it is")
     assert "here it is" in published(POLICY.read_text(), "policy", "here it is")
 
 
@@ -68,6 +69,18 @@ def test_a_table_of_the_cache_s_policy_has_a_row_a_trace_and_the_hits_of_ours() 
         "| u | 33.3 % | 95.4 |  |  |  |  |  |  | 50.0 |",
         "",
         "Calls, with four datasets in use and 320,000 entries: `asked` 6.4 ns.",
+    ]
+
+
+def test_a_table_of_stages_has_a_row_a_stage_and_a_column_an_instruction_set() -> None:
+    names = ("unpack.scalar", "unpack.avx2", "store.float16.avx2", "store.float16.avx512")
+    figures = [{"name": f"engine.{name}", "value": 10.04 * place, "unit": "ns", "note": "n"} for place, name in enumerate(names, 1)]
+
+    assert stages_table(figures).splitlines() == [
+        "| stage | scalar | avx2 | avx512 | |",
+        "|---|---|---|---|---|",
+        "| `unpack`, ns | 10 | 20.1 |  | n |",
+        "| `store.float16`, ns |  | 30.1 | 40.2 | n |",
     ]
 
 
