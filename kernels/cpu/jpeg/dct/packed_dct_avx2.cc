@@ -172,8 +172,28 @@ MILLRACE_FUSED_TARGET void fill_blocks(std::uint32_t blocks, const PackedRun& ru
   }
 }
 
+// Dequantised rows of blocks, two by two, that wait for their transform. One loop for both would be so long that a
+// processor sees little more than one turn of it at a time, and waits for results.
+template <int kRows>
+struct Waiting {
+  struct Two {
+    Vec rows[kRows];
+    int first, second;
+  };
+  Two two[kGroupBlocks / 2 + 1];
+  int count = 0;
+
+  MILLRACE_FUSED_INLINE Vec* add(int first, int second) {
+    Two& last = two[count++];
+    last.first = first;
+    last.second = second;
+    return last.rows;
+  }
+};
+
 // Those with nothing outside the corner.
 MILLRACE_FUSED_TARGET void take_corners(std::uint32_t blocks, const Loop& loop, const Factors& factors) {
+  Waiting<2> waiting;
   while (blocks != 0) {
     const int i = next_of(blocks), j = next_of(blocks);
     const Taken a = loop.taken(i), b = loop.taken(j);
@@ -181,46 +201,54 @@ MILLRACE_FUSED_TARGET void take_corners(std::uint32_t blocks, const Loop& loop, 
     const auto* const from = reinterpret_cast<const Vec*>(kCorner.from);
     const Vec in02 = _mm256_or_si256(_mm256_srai_epi16(_mm256_shuffle_epi8(bytes, from[0]), 8), levels_of(a, b));
     const Vec in13 = _mm256_srai_epi16(_mm256_shuffle_epi8(bytes, from[1]), 8);
+    Vec* const rows = waiting.add(i, j);
+    rows[0] = _mm256_mullo_epi16(in02, factors.corner[0]);
+    rows[1] = _mm256_mullo_epi16(in13, factors.corner[1]);
+  }
+  for (int i = 0; i < waiting.count; ++i) {
+    const auto& [rows, first, second] = waiting.two[i];
     Vec samples[4];
-    transform_corner(_mm256_mullo_epi16(in02, factors.corner[0]), _mm256_mullo_epi16(in13, factors.corner[1]), samples);
-    loop.store(i, j, samples);
+    transform_corner(rows[0], rows[1], samples);
+    loop.store(first, second, samples);
   }
 }
 
 // Those with at most 16 values, all among the first 32 coefficients.
 template <Precision kPrecision>
-MILLRACE_FUSED_TARGET void take_few(std::uint32_t blocks, const Loop& loop, const Factors& factors) {
+MILLRACE_FUSED_TARGET void take_few(std::uint32_t blocks, const Loop& loop, const Factors& factors,
+                                    Waiting<kBlock>& waiting) {
   while (blocks != 0) {
     const int i = next_of(blocks), j = next_of(blocks);
     const Taken a = loop.taken(i), b = loop.taken(j);
     const Vec bytes = first_values(a, b);
     const Vec quarters[kQuarters] = {placed<0>(bytes, a, b), placed<1>(bytes, a, b)};
-    Vec rows[8], samples[4];
-    order_bytes<kPrecision, 2>(quarters, levels_of(a, b), factors, rows);
-    transform_rows_of<kPrecision>(rows, samples);
-    loop.store(i, j, samples);
+    order_bytes<kPrecision, 2>(quarters, levels_of(a, b), factors, waiting.add(i, j));
   }
 }
 
-// Values of a group as bytes.
+// Values of a group as bytes. `more`: the blocks with more than 32.
 struct Values {
   alignas(64) std::uint8_t of[kGroupBlocks][kCoefficients + 16];
 };
-MILLRACE_FUSED_TARGET void find_values(std::uint32_t blocks, const Loop& loop, Values& values) {
+MILLRACE_FUSED_TARGET void find_values(std::uint32_t blocks, std::uint32_t more, const Loop& loop, Values& values) {
   while (blocks != 0) {
     const int i = next_of(blocks);
     const Taken block = loop.taken(i);
     const __m128i bit = _mm_cvtsi32_si128(static_cast<int>(block.bit));
-    auto* const to = reinterpret_cast<Vec*>(values.of[i]);
-    _mm256_storeu_si256(to, packed::four_lanes<0>(block.shape, block.from, bit));
-    if (block.count > 32) _mm256_storeu_si256(to + 1, packed::four_lanes<1>(block.shape, block.from, bit));
+    _mm256_storeu_si256(reinterpret_cast<Vec*>(values.of[i]), packed::four_lanes<0>(block.shape, block.from, bit));
+  }
+  while (more != 0) {
+    const int i = next_of(more);
+    const Taken block = loop.taken(i);
+    const __m128i bit = _mm_cvtsi32_si128(static_cast<int>(block.bit));
+    _mm256_storeu_si256(reinterpret_cast<Vec*>(values.of[i]) + 1, packed::four_lanes<1>(block.shape, block.from, bit));
   }
 }
 
 // All others whose values are bytes.
 template <Precision kPrecision>
 MILLRACE_FUSED_TARGET void take_many(std::uint32_t blocks, const Loop& loop, const Values& values,
-                                     const Factors& factors) {
+                                     const Factors& factors, Waiting<kBlock>& waiting) {
   while (blocks != 0) {
     const int i = next_of(blocks), j = blocks != 0 ? next_of(blocks) : i;
     const Taken a = loop.taken(i), b = loop.taken(j);
@@ -229,10 +257,7 @@ MILLRACE_FUSED_TARGET void take_many(std::uint32_t blocks, const Loop& loop, con
                                      of_both(placed<1>(first, a.bitmap), placed<1>(second, b.bitmap)),
                                      of_both(placed<2>(first, a.bitmap), placed<2>(second, b.bitmap)),
                                      of_both(placed<3>(first, a.bitmap), placed<3>(second, b.bitmap))};
-    Vec rows[8], samples[4];
-    order_bytes<kPrecision, 4>(quarters, levels_of(a, b), factors, rows);
-    transform_rows_of<kPrecision>(rows, samples);
-    loop.store(i, j, samples);
+    order_bytes<kPrecision, 4>(quarters, levels_of(a, b), factors, waiting.add(i, j));
   }
 }
 
@@ -280,7 +305,8 @@ MILLRACE_FUSED_INLINE Vec placed_words(const std::int16_t* first, const Taken& a
 
 // The rare ones with values beyond a byte.
 template <Precision kPrecision>
-MILLRACE_FUSED_TARGET void take_wide(std::uint32_t blocks, const Loop& loop, const Factors& factors) {
+MILLRACE_FUSED_TARGET void take_wide(std::uint32_t blocks, const Loop& loop, const Factors& factors,
+                                     Waiting<kBlock>& waiting) {
   alignas(64) std::int16_t words[kGroupBlocks][kCoefficients + 8];
   for (std::uint32_t left = blocks; left != 0;) {
     const int i = next_of(left);
@@ -294,10 +320,17 @@ MILLRACE_FUSED_TARGET void take_wide(std::uint32_t blocks, const Loop& loop, con
                                    placed_words<2>(first, a, second, b), placed_words<3>(first, a, second, b),
                                    placed_words<4>(first, a, second, b), placed_words<5>(first, a, second, b),
                                    placed_words<6>(first, a, second, b), placed_words<7>(first, a, second, b)};
-    Vec rows[8], samples[4];
-    order_words<kPrecision>(eighths, levels_of(a, b), factors, rows);
-    transform_rows_of<kPrecision>(rows, samples);
-    loop.store(i, j, samples);
+    order_words<kPrecision>(eighths, levels_of(a, b), factors, waiting.add(i, j));
+  }
+}
+
+template <Precision kPrecision>
+MILLRACE_FUSED_TARGET void transform_waiting(Waiting<kBlock>& waiting, const Loop& loop) {
+  for (int i = 0; i < waiting.count; ++i) {
+    auto& two = waiting.two[i];
+    Vec samples[4];
+    transform_rows_of<kPrecision>(two.rows, samples);
+    loop.store(two.first, two.second, samples);
   }
 }
 
@@ -323,11 +356,13 @@ MILLRACE_FUSED_TARGET void transform_fused(const PackedRun& run) {
   even_out(few, many);
   fill_blocks(flat, run, found);
   Values values;
-  find_values(many, loop, values);
+  find_values(many, many & at_least(found.counts, 33), loop, values);
+  Waiting<kBlock> waiting;
   take_corners(corner, loop, factors);
-  take_few<kPrecision>(few, loop, factors);
-  take_many<kPrecision>(many, loop, values, factors);
-  if (wide != 0) take_wide<kPrecision>(wide, loop, factors);
+  take_few<kPrecision>(few, loop, factors, waiting);
+  take_many<kPrecision>(many, loop, values, factors, waiting);
+  if (wide != 0) take_wide<kPrecision>(wide, loop, factors, waiting);
+  transform_waiting<kPrecision>(waiting, loop);
 }
 
 }  // namespace

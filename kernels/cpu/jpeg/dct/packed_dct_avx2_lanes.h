@@ -90,11 +90,8 @@ MILLRACE_FUSED_INLINE void find_factors(const Dequantiser& dequantiser, Factors&
     return;
   }
   for (int row = 0; row < kBlock; ++row) factors.steps[row] = in_both(dequantiser.factors.data() + row * kBlock);
-  for (std::size_t odd = 0; odd < 2; ++odd) {
-    alignas(16) std::int16_t words[8];
-    for (std::size_t word = 0; word < 8; ++word) words[word] = dequantiser.factors[kCorner.natural[odd][word]];
-    factors.corner[odd] = in_both(words);
-  }
+  for (int odd = 0; odd < 2; ++odd)
+    factors.corner[odd] = _mm256_shuffle_epi32(low16(factors.steps[odd], factors.steps[odd + 2]), 0xD8);
 }
 
 MILLRACE_FUSED_INLINE Vec of_both(__m128i first, __m128i second) {
