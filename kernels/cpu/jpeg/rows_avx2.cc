@@ -115,12 +115,34 @@ constexpr MixTable kMix = [] {
   return table;
 }();
 
+// The same for all thirds at once: each has its own places for a channel, and together they have all. Then which places
+// of a third are red's, and which green's.
+struct TurnTable {
+  alignas(32) std::int8_t from[3][32];
+  alignas(32) std::int8_t red[3][32], green[3][32];
+};
+constexpr TurnTable kTurns = [] {
+  TurnTable table{};
+  for (int part = 0; part < 3; ++part) {
+    for (int i = 0; i < 32; ++i) {
+      const int at = 16 * part + i % 16;
+      table.from[at % 3][i] = static_cast<std::int8_t>(at / 3);
+      table.red[part][i] = at % 3 == 0 ? -1 : 0;
+      table.green[part][i] = at % 3 == 1 ? -1 : 0;
+    }
+  }
+  return table;
+}();
+
 MILLRACE_AVX2_INLINE void store_pixels(const Rgb& rgb, std::uint8_t* pixels) {
+  const auto* const from = reinterpret_cast<const __m256i*>(kTurns.from);
+  const __m256i red = _mm256_shuffle_epi8(rgb.red, from[0]), green = _mm256_shuffle_epi8(rgb.green, from[1]);
+  const __m256i blue = _mm256_shuffle_epi8(rgb.blue, from[2]);
   auto* const out = reinterpret_cast<__m128i*>(pixels);
   for (int part = 0; part < 3; ++part) {
-    const auto* order = reinterpret_cast<const __m256i*>(kMix.from[part]);
-    const __m256i red = _mm256_shuffle_epi8(rgb.red, order[0]), green = _mm256_shuffle_epi8(rgb.green, order[1]);
-    const __m256i mixed = _mm256_or_si256(_mm256_or_si256(red, green), _mm256_shuffle_epi8(rgb.blue, order[2]));
+    const __m256i reds = _mm256_load_si256(reinterpret_cast<const __m256i*>(kTurns.red[part]));
+    const __m256i greens = _mm256_load_si256(reinterpret_cast<const __m256i*>(kTurns.green[part]));
+    const __m256i mixed = _mm256_blendv_epi8(_mm256_blendv_epi8(blue, red, reds), green, greens);
     _mm_storeu_si128(out + part, _mm256_castsi256_si128(mixed));
     _mm_storeu_si128(out + part + 3, _mm256_extracti128_si256(mixed, 1));
   }
