@@ -54,11 +54,9 @@ MILLRACE_JPEG_VECTOR Vec low64(Vec a, Vec b) {
 MILLRACE_JPEG_VECTOR Vec high64(Vec a, Vec b) {
   return _mm512_unpackhi_epi64(a, b);
 }
-MILLRACE_JPEG_VECTOR Vec low8(Vec a, Vec b) {
-  return _mm512_unpacklo_epi8(a, b);
-}
-MILLRACE_JPEG_VECTOR Vec high8(Vec a, Vec b) {
-  return _mm512_unpackhi_epi8(a, b);
+MILLRACE_JPEG_VECTOR Vec turn8(Vec a) {
+  const __m128i turn = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_shuffle_epi8(a, _mm512_broadcast_i32x4(turn));
 }
 template <int kBits>
 MILLRACE_JPEG_VECTOR Vec word_pairs(Vec a, Vec b) {

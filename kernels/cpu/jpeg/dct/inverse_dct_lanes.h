@@ -1,7 +1,7 @@
 // The inverse DCT over 128-bit lanes, a block a lane, for a file that has defined, in the anonymous namespace where it
 // includes this, MILLRACE_JPEG_TARGET and the instructions of its vectors:
 //   Vec; add32, sub32, madd, add_madd, shift_right32<bits>, pack32, add16, pack_u8, low16, high16, low32, high32,
-//   low64, high64, low8, high8, set32, pair, word_pairs<bits> (of two vectors of dwords, each shifted right by `bits`
+//   low64, high64, turn8 (byte 4i + j to 4j + i), set32, pair, word_pairs<bits> (of two vectors of dwords, each shifted right by `bits`
 //   and cut to a word: dword by dword the first's below the second's)
 // All work inside a lane, as SSE2's do.
 #pragma once
@@ -40,21 +40,15 @@ struct Pairs {
   Wide in04, in26, in15, in37;
 };
 
-// How a pass ends: with pairs of words for the next one, or with words.
-struct ToPairs {
-  static constexpr int kBits = 11;
-  MILLRACE_JPEG_INLINE static Vec of(Wide sums) { return word_pairs<kBits>(sums.low, sums.high); }
-};
-struct ToWords {
-  static constexpr int kBits = 18;
-  MILLRACE_JPEG_INLINE static Vec of(Wide sums) {
-    return pack32(shift_right32<kBits>(sums.low), shift_right32<kBits>(sums.high));
-  }
-};
+// Bits of the sums that each pass drops. The first one ends with pairs of words for the second one.
+constexpr int kFirstBits = 11, kSecondBits = 18;
+
+MILLRACE_JPEG_INLINE Vec to_pairs(Wide sums) {
+  return word_pairs<kFirstBits>(sums.low, sums.high);
+}
 
 // Down the columns of eight rows; `sum` and `difference` are those of rows 0 and 4, times 2^13. Constants: those of the
 // algorithm, multiplied out.
-template <class End>
 MILLRACE_JPEG_INLINE void transform_columns(const Pairs& in, Wide sum, Wide difference, Vec out[8]) {
   const Wide high = products(in.in26, 10703, 4433), low = products(in.in26, 4433, -10704);
   const Wide even[4] = {add(sum, high), add(difference, low), sub(difference, low), sub(sum, high)};
@@ -63,8 +57,8 @@ MILLRACE_JPEG_INLINE void transform_columns(const Pairs& in, Wide sum, Wide diff
                        add_products(products(in.in15, 6437, 2261), in.in37, -11362, 9633),
                        add_products(products(in.in15, 2260, 9633), in.in37, -6436, -11363)};
   for (int i = 0; i < 4; ++i) {
-    out[i] = End::of(add(even[i], odd[i]));
-    out[7 - i] = End::of(sub(even[i], odd[i]));
+    out[i] = to_pairs(add(even[i], odd[i]));
+    out[7 - i] = to_pairs(sub(even[i], odd[i]));
   }
 }
 
@@ -90,29 +84,19 @@ MILLRACE_JPEG_INLINE void transpose(Vec v[8]) {
   }
 }
 
-// Columns of 16 bits become rows of bytes, clamped: rows 2i and 2i + 1 in out[i].
-MILLRACE_JPEG_INLINE void transpose_to_bytes(const Vec v[8], Vec out[4]) {
-  Vec columns[4], a[4], b[4];
-  for (int i = 0; i < 4; ++i)  // columns i and i + 4
-    columns[i] = pack_u8(v[i], v[i + 4]);
-  for (int i = 0; i < 2; ++i) {
-    a[2 * i] = low8(columns[i], columns[i + 2]);
-    a[2 * i + 1] = high8(columns[i], columns[i + 2]);
-  }
-  // a[0]: columns 0 and 2; a[1]: 4 and 6; a[2]: 1 and 3; a[3]: 5 and 7
-  for (int i = 0; i < 2; ++i) {
-    b[2 * i] = low8(a[i], a[i + 2]);       // rows 0-3 of columns 4i .. 4i + 3
-    b[2 * i + 1] = high8(a[i], a[i + 2]);  // rows 4-7
-  }
-  for (int i = 0; i < 2; ++i) {
-    out[2 * i] = low32(b[i], b[i + 2]);
-    out[2 * i + 1] = high32(b[i], b[i + 2]);
-  }
+// Sums of eight columns, of four rows each, become rows of bytes, clamped: two a vector.
+MILLRACE_JPEG_INLINE void to_bytes(const Vec sums[8], Vec out[2]) {
+  Vec words[4];
+  for (int i = 0; i < 4; ++i)
+    words[i] = pack32(shift_right32<kSecondBits>(sums[2 * i]), shift_right32<kSecondBits>(sums[2 * i + 1]));
+  const Vec left = turn8(pack_u8(words[0], words[1])), right = turn8(pack_u8(words[2], words[3]));
+  out[0] = low32(left, right);
+  out[1] = high32(left, right);
 }
 
 // The first pass, where rows 4-7 are 0.
 MILLRACE_JPEG_INLINE void transform_upper_columns(const Vec rows[4], Vec out[8]) {
-  const Vec none = set32(0), half = set32(1 << (ToPairs::kBits - 1));
+  const Vec none = set32(0), half = set32(1 << (kFirstBits - 1));
   const Wide in0 = interleave(rows[0], none), in2 = interleave(rows[2], none), in13 = interleave(rows[1], rows[3]);
   const Wide sum = add_products({half, half}, in0, 8192, 0);
   const Wide high = products(in2, 10703, 0), low = products(in2, 4433, 0);
@@ -120,33 +104,45 @@ MILLRACE_JPEG_INLINE void transform_upper_columns(const Vec rows[4], Vec out[8])
   const Wide odd[4] = {products(in13, 11363, 9633), products(in13, 9633, -2259), products(in13, 6437, -11362),
                        products(in13, 2260, -6436)};
   for (int i = 0; i < 4; ++i) {
-    out[i] = ToPairs::of(add(even[i], odd[i]));
-    out[7 - i] = ToPairs::of(sub(even[i], odd[i]));
+    out[i] = to_pairs(add(even[i], odd[i]));
+    out[7 - i] = to_pairs(sub(even[i], odd[i]));
   }
 }
 
-// The second pass. Between the passes words of an ordinary block stay so far below 2^15 that its rounding and the
-// samples' middle level can be added to its first column there.
-MILLRACE_JPEG_INLINE void transform_rows(const Vec pairs[8], Vec out[4]) {
+// The second pass, of four rows. Between the passes words of an ordinary block stay so far below 2^15 that its rounding
+// and the samples' middle level can be added to its first column there.
+MILLRACE_JPEG_INLINE void transform_four_rows(const Vec pairs[4], Vec out[2]) {
   constexpr int kOneBits = 13;
-  Pairs columns;
-  transpose_pairs(pairs, columns.in04.low, columns.in15.low, columns.in26.low, columns.in37.low);
-  transpose_pairs(pairs + 4, columns.in04.high, columns.in15.high, columns.in26.high, columns.in37.high);
-  const Vec level = set32((128 << ToWords::kBits | 1 << (ToWords::kBits - 1)) >> kOneBits);
-  columns.in04 = {add16(columns.in04.low, level), add16(columns.in04.high, level)};
-  Vec words[8];
-  transform_columns<ToWords>(columns, products(columns.in04, 8192, 8192), products(columns.in04, 8192, -8192), words);
-  transpose_to_bytes(words, out);
+  Vec in04, in15, in26, in37, sums[8];
+  transpose_pairs(pairs, in04, in15, in26, in37);
+  in04 = add16(in04, set32((128 << kSecondBits | 1 << (kSecondBits - 1)) >> kOneBits));
+  const Vec sum = madd(in04, pair(8192, 8192)), difference = madd(in04, pair(8192, -8192));
+  const Vec high = madd(in26, pair(10703, 4433)), low = madd(in26, pair(4433, -10704));
+  const Vec even[4] = {add32(sum, high), add32(difference, low), sub32(difference, low), sub32(sum, high)};
+  const Vec odd[4] = {add_madd(madd(in15, pair(11363, 6437)), in37, pair(9633, 2260)),
+                      add_madd(madd(in15, pair(9633, -11362)), in37, pair(-2259, -6436)),
+                      add_madd(madd(in15, pair(6437, 2261)), in37, pair(-11362, 9633)),
+                      add_madd(madd(in15, pair(2260, 9633)), in37, pair(-6436, -11363))};
+  for (int i = 0; i < 4; ++i) {
+    sums[i] = add32(even[i], odd[i]);
+    sums[7 - i] = sub32(even[i], odd[i]);
+  }
+  to_bytes(sums, out);
+}
+
+MILLRACE_JPEG_INLINE void transform_rows(const Vec pairs[8], Vec out[4]) {
+  transform_four_rows(pairs, out);
+  transform_four_rows(pairs + 4, out + 2);
 }
 
 // Rows of dequantised coefficients to rows of samples.
 MILLRACE_JPEG_INLINE void transform_lanes(const Vec rows[8], Vec out[4]) {
-  const Vec half = set32(1 << (ToPairs::kBits - 1));
+  const Vec half = set32(1 << (kFirstBits - 1));
   const Pairs in{interleave(rows[0], rows[4]), interleave(rows[2], rows[6]), interleave(rows[1], rows[5]),
                  interleave(rows[3], rows[7])};
   Vec pairs[8];
-  transform_columns<ToPairs>(in, add_products({half, half}, in.in04, 8192, 8192),
-                             add_products({half, half}, in.in04, 8192, -8192), pairs);
+  transform_columns(in, add_products({half, half}, in.in04, 8192, 8192),
+                    add_products({half, half}, in.in04, 8192, -8192), pairs);
   transform_rows(pairs, out);
 }
 

@@ -172,19 +172,18 @@ MILLRACE_FUSED_INLINE Vec shuffled(Vec a, Vec b, std::integral_constant<int, 0xD
 // Two blocks with nothing outside the corner: half of the first pass, and of the second one half the products. The
 // sums are those of transform_lanes(). Rows 0 and 2 in `in02`, rows 1 and 3 in `in13`, as kCorner has them.
 MILLRACE_FUSED_INLINE void transform_corner(Vec in02, Vec in13, Vec out[4]) {
-  constexpr int kFirst = ToPairs::kBits, kSecond = ToWords::kBits;
   Vec sums[8], rows[4];
-  transform_corner_rows(in02, in13, set32(1 << (kFirst - 1)), sums);
+  transform_corner_rows(in02, in13, set32(1 << (kFirstBits - 1)), sums);
   for (int i = 0; i < 4; ++i)
-    rows[i] = pack32(shift_right32<kFirst>(sums[2 * i]), shift_right32<kFirst>(sums[2 * i + 1]));
-  const Vec level = set32(128 << kSecond | 1 << (kSecond - 1));
-  Vec upper[8], lower[8], words[8];
+    rows[i] = pack32(shift_right32<kFirstBits>(sums[2 * i]), shift_right32<kFirstBits>(sums[2 * i + 1]));
+  const Vec level = set32(128 << kSecondBits | 1 << (kSecondBits - 1));
   const std::integral_constant<int, 0x88> even;
   const std::integral_constant<int, 0xDD> odd;
-  transform_corner_rows(shuffled(rows[0], rows[1], even), shuffled(rows[0], rows[1], odd), level, upper);
-  transform_corner_rows(shuffled(rows[2], rows[3], even), shuffled(rows[2], rows[3], odd), level, lower);
-  for (int i = 0; i < 8; ++i) words[i] = pack32(shift_right32<kSecond>(upper[i]), shift_right32<kSecond>(lower[i]));
-  transpose_to_bytes(words, out);
+  for (int half = 0; half < 4; half += 2) {
+    transform_corner_rows(shuffled(rows[half], rows[half + 1], even), shuffled(rows[half], rows[half + 1], odd), level,
+                          sums);
+    to_bytes(sums, out + half);
+  }
 }
 
 }  // namespace
