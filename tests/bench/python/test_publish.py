@@ -6,7 +6,21 @@ from typing import Any
 
 import pytest
 
-from publish import AIMS, KERNELS, POLICY, STAGES, TABLES, kernels_table, number, of_python, policy_table, published, stages_table, table, verdict
+from publish import (
+    AIMS,
+    KERNELS,
+    POLICY,
+    STAGES,
+    TABLES,
+    kernels_table,
+    number,
+    of_python,
+    policy_table,
+    published,
+    stages_table,
+    table,
+    verdict,
+)
 
 
 def figure(name: str, value: float, ratio: float = 1.0) -> dict[str, Any]:

@@ -4,6 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "kernels/cpu/jpeg/dct/fast_dct.h"
+#include "kernels/cpu/jpeg/dct/packed_dct.h"
+#include "kernels/cpu/jpeg/rows.h"
 #include "kernels/packed/layout.h"
 #include "tests/unit/kernels/packed/packed_rig.h"
 
@@ -18,14 +21,40 @@ Bytes make_packed(Size size, int components, int h, int v) {
   return pack(encoder, picture);
 }
 
-// The bytes stand between pages that nobody may touch: at the one or at the other.
+// To samples, with the slack that planes have.
+void transform_all(const PackedImage& image, Target target) {
+  const jpeg::PackedDct dct(target);
+  std::array<std::uint16_t, jpeg::kCoefficients> quant;
+  quant.fill(3);
+  jpeg::Dequantiser dequantiser = jpeg::make_dequantiser(quant);
+  jpeg::add_fast_factors(quant, dequantiser);
+  GuardedBytes samples(jpeg::kCoefficients * kGroupBlocks + jpeg::kRowSlack);
+  for (std::size_t i = 0; i < image.grid().groups(); ++i) {
+    const Group group = image.group(i);
+    const std::span<std::byte> out =
+        samples.last(static_cast<std::size_t>(jpeg::kCoefficients * group.blocks + jpeg::kRowSlack));
+    const jpeg::PackedRun run{.group = group,
+                              .first = 0,
+                              .count = group.blocks,
+                              .dequantiser = &dequantiser,
+                              .out = reinterpret_cast<std::uint8_t*>(out.data()),
+                              .stride = jpeg::kBlock * group.blocks};
+    for (const jpeg::Precision precision : {jpeg::Precision::kExact, jpeg::Precision::kFast})
+      static_cast<void>(dct.transform(run, precision));
+  }
+}
+
+// The bytes stand between pages that nobody may touch: at the one or at the other. Samples may be anything.
 void unpack_by_all(std::span<const std::uint8_t> bytes, Check check) {
   for (const Placed::At at : {Placed::At::kEnd, Placed::At::kBegin}) {
     Placed placed(bytes, at);
     PackedImage image;
     if (!image.read(placed.bytes(), check)) return;
     const auto expected = unpack_all(image, scalar_unpacker());
-    for (const Target target : every_target()) REQUIRE((unpack_all(image, unpacker(target)) == expected));
+    for (const Target target : every_target()) {
+      REQUIRE((unpack_all(image, unpacker(target)) == expected));
+      if (target != Target::kScalar) transform_all(image, target);
+    }
   }
 }
 
