@@ -151,7 +151,8 @@ def stages_table(figures: Iterable[dict[str, Any]]) -> str:
     columns = KERNEL_COLUMNS[:3]
     lines = [f"| stage | {' | '.join(columns)} | |", "|---" * (len(columns) + 2) + "|"]
     lines += [
-        f"| `{stage}`, {row['unit']} | {' | '.join(row.get(column, '') for column in columns)} | {row['note']} |" for stage, row in rows.items()
+        f"| `{stage}`, {row['unit']} | {' | '.join(row.get(column, '') for column in columns)} | {row['note']} |"
+        for stage, row in rows.items()
     ]
     return "\n".join(lines)
 
