@@ -209,7 +209,8 @@ bool Reading::keeps_his_turn(const Batch& batch) const {
 // No more tasks are out of those who read slowly than may be, nor of one user's beside others. Each stuck task beyond
 // the stand-ins has one of the threads that these may have. So one thread is left to those who read fast; while a task
 // is stuck, no single user's fast tasks have all others. A user with nothing out has one task even then: his reads may
-// end, and nobody knows when the stuck ones do.
+// end, and nobody knows when the stuck ones do. For the same reason a slow session with nothing out has one beyond what
+// its user's stuck ones leave, up to kFetchTasks together: no more than a user who read fast may have stuck.
 bool Reading::has_to_wait(const Batch& batch) const {
   if (!is_bounded(batch)) return has_all_of_his(batch);
   const UserId user = batch.owner().user;
@@ -219,7 +220,11 @@ bool Reading::has_to_wait(const Batch& batch) const {
     const Batch& its = *out.batch.batch();
     return its.owner().user == user && (out.stuck || reads_slowly(its));
   };
-  if (stuck > 0 && reads_slowly(batch) && tasks_.count_if(may_hang) >= (stand_ins_work ? 1 : most)) return true;
+  if (stuck > 0 && reads_slowly(batch)) {
+    const auto of_session = [&](const TaskOut& out) { return &out.batch.batch()->session() == &batch.session(); };
+    const std::uint32_t bound = tasks_.count_if(of_session) == 0 ? kFetchTasks : most;
+    if (tasks_.count_if(may_hang) >= (stand_ins_work ? 1 : bound)) return true;
+  }
   const std::uint32_t without_stand_in = stand_ins_work ? stuck_ - static_cast<std::uint32_t>(kMostStandIns) : 0;
   if (without_stand_in > 0 && tasks_of(user) == 0) return false;
   const auto slow = [](const TaskOut& out) { return out.slow && !out.stuck; };
