@@ -15,23 +15,6 @@
 namespace millrace {
 namespace {
 
-// Kills decoder processes of this one with `signal` once they are shut in, `count` of them, one after the other.
-std::jthread killer(int count, int signal) {
-  return std::jthread([=](const std::stop_token& stop) {
-    for (int left = count; left > 0 && !stop.stop_requested();) {
-      for (const pid_t process : decoder_processes(getpid())) {
-        if (is_shut_in(process) && left > 0 && ::kill(process, signal) == 0) --left;
-      }
-    }
-  });
-}
-
-// One that takes a while, so that it can be killed over it.
-const LibraryFile& long_work() {
-  static const LibraryFile file = png_file(2000, 2000);
-  return file;
-}
-
 std::unique_ptr<DecoderChild> started() {
   Result<std::unique_ptr<DecoderChild>> child = DecoderChild::start(decoder_under_test());
   if (!child) FAIL(child.error().message);
@@ -71,16 +54,21 @@ TEST_CASE("a decoder that crashes over a file costs this sample, and says how", 
 }
 
 TEST_CASE("a file that every decoder process crashes over is an error, and the next one is decoded", "[isolation]") {
-  LaneOnTheBench lane;
-  {
-    const std::jthread kills = killer(1'000'000, kCrash);
-    const auto pixels = lane.decode(long_work());
-    REQUIRE_FALSE(pixels);
-    REQUIRE(pixels.error().message.find("signal " + std::to_string(kCrash)) != std::string::npos);
-  }
+  const DecoderProgram liar = decoder_program_at(tests_folder() + "/millrace_lying_decoder");
+  Counters counters;
+  DecoderChildren children(liar, &counters);
+  PixelBuffer buffer;
+  const LibraryFile file = png_file(100, 100);
+  DecodeRequest request = whole_of(file);
+  request.box = {0, 0, 15, 100};
 
-  REQUIRE(lane.decode(png_file(40, 30)));
-  REQUIRE(lane.counters.stored(MetricId::decoder_deaths) >= 1);
+  const auto pixels = children.decode(file.format, request, buffer);
+
+  REQUIRE_FALSE(pixels);
+  REQUIRE(pixels.error().message.find("signal " + std::to_string(kCrash)) != std::string::npos);
+  REQUIRE(counters.stored(MetricId::decoder_deaths) >= 1);
+  request.box.width = 20;
+  REQUIRE(children.decode(file.format, request, buffer));
 }
 
 TEST_CASE("an image over which a used decoder process dies is tried in a new one", "[isolation]") {

@@ -1,5 +1,6 @@
 // What a decoder process may be once a hostile file has taken it over: it answers whatever it likes. Which lie, the
 // width of the box says. For isolation_faults_test.cc; takes millrace-decoder's place.
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -9,6 +10,7 @@
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/backend/cpu/isolation/decoder_wire.h"
 #include "proto/base/error.h"
+#include "tests/support/host/decoder_processes.h"
 
 int main() {
   using namespace millrace;
@@ -67,6 +69,9 @@ int main() {
       case 14:
         reply.bytes = kMost;
         reply.at = request.room_at;
+        break;
+      case 15:
+        ::raise(kCrash);
         break;
       default:
         break;  // pixels that it never wrote
