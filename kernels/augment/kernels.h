@@ -100,7 +100,7 @@ const Kernels& avx512_kernels();
 inline const Kernels& kernels_of([[maybe_unused]] Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_kernels();
-  if (target == Target::kAvx2) return avx2_kernels();
+  if (target != Target::kScalar) return avx2_kernels();
 #endif
   return scalar_kernels();
 }

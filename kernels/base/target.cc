@@ -23,24 +23,25 @@ bool is_available(Target target) {
 #if defined(__x86_64__)
   static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
                                __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") && has_f16c();
-  static const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+  static const bool has_avx512bw = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd");
+  static const bool has_avx512 = has_avx512bw && __builtin_cpu_supports("avx512vbmi") &&
                                  __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vnni");
-  return target == Target::kAvx2 ? has_avx2 : has_avx512;
+  if (target == Target::kAvx512) return has_avx512;
+  return target == Target::kAvx512Bw ? has_avx512bw : has_avx2;
 #else
   return false;
 #endif
 }
 
 Target best_target() {
-  if (is_available(Target::kAvx512)) return Target::kAvx512;
-  if (is_available(Target::kAvx2)) return Target::kAvx2;
-  return Target::kScalar;
+  return available_targets().back();
 }
 
 std::vector<Target> available_targets() {
   std::vector<Target> targets;
-  for (const Target target : {Target::kScalar, Target::kAvx2, Target::kAvx512}) {
+  for (const Target target : kAllTargets) {
     if (is_available(target)) targets.push_back(target);
   }
   return targets;
@@ -52,6 +53,8 @@ std::string_view name_of(Target target) {
       return "scalar";
     case Target::kAvx2:
       return "avx2";
+    case Target::kAvx512Bw:
+      return "avx512bw";
     case Target::kAvx512:
       return "avx512";
   }

@@ -28,7 +28,7 @@ const StoreKernels& scalar_store_kernels() {
 const StoreKernels& store_kernels(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_store_kernels();
-  if (target == Target::kAvx2) return avx2_store_kernels();
+  if (target != Target::kScalar) return avx2_store_kernels();
 #endif
   (void)target;
   return scalar_store_kernels();

@@ -108,7 +108,7 @@ __attribute__((target("avx2,bmi"))) MarkerPlace find_marker_avx2(FileBytes scan)
 Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out, Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return unstuff_avx512(scan_untrusted, out);
-  if (target == Target::kAvx2) return unstuff_avx2(scan_untrusted, out);
+  if (target != Target::kScalar) return unstuff_avx2(scan_untrusted, out);
 #endif
   static_cast<void>(target);
   return finish(scan_untrusted, 0, out, 0);

@@ -58,7 +58,8 @@ constexpr Group kGroups[] = {
     {"jpeg.entropy jpeg.entropy.indexed jpeg.entropy.restarts jpeg.decode.exact train.exact.first train.exact.indexed "
      "train.exact.recording train.fast.first train.fast.indexed train.exact.first.avx2 train.fast.first.avx2",
      run_engine},
-    {"infer.exact.first infer.exact.packed train.exact.packed train.exact.packed.avx2 train.fast.packed",
+    {"infer.exact.first infer.exact.packed train.exact.packed train.exact.packed.avx2 train.exact.packed.avx512bw "
+     "train.fast.packed",
      run_packed_engine},
     {"png.decode png.decode.avx2", run_png},
     {"packed.size packed.decode packed.decode.avx2 packed.encode packed.encode.memory packed.encode.avx2", run_packed},

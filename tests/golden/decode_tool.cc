@@ -42,12 +42,12 @@ std::vector<CpuVariant> all_variants() {
   using kernels::jpeg::SegmentPath;
   using kernels::jpeg::Streams;
   std::vector<CpuVariant> all{CpuVariant{}};
-  for (const Target target : {Target::kAvx512, Target::kAvx2, Target::kScalar}) {
+  for (const Target target : {Target::kAvx512, Target::kAvx512Bw, Target::kAvx2, Target::kScalar}) {
     if (!kernels::is_available(target)) continue;
     for (const Streams streams : {Streams::kTwo, Streams::kOne}) {
       for (const SegmentPath segments : {SegmentPath::kTurns, SegmentPath::kVectors}) {
         const CpuVariant one{target, {streams, segments}};
-        const bool possible = segments == SegmentPath::kTurns || target == Target::kAvx512;
+        const bool possible = segments == SegmentPath::kTurns || target >= Target::kAvx512Bw;
         const bool again = name_of(one) == name_of(all.back()) || name_of(one) == name_of(all.front());
         if (possible && !again) all.push_back(one);
       }

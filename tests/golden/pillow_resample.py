@@ -23,7 +23,7 @@ try:
 except ImportError as missing:
     skip_all(f"comparing with Pillow: {missing}; install tests/requirements.txt for {sys.executable}")
 
-TARGETS = ["scalar", "avx2", "avx512"]  # enum Target
+TARGETS = ["scalar", "avx2", "avx512bw", "avx512"]  # enum Target
 FILTERS = [  # enum Filter
     Image.Resampling.NEAREST,
     Image.Resampling.BOX,

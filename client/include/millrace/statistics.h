@@ -75,7 +75,7 @@ struct Device {
   std::vector<std::string> formats{};  // "jpeg", "png", "webp", "mrp", "pnm", "bmp", "gif", "tiff"
   std::string detail{};
   std::vector<DeviceProperty> properties{};  // how it is set up
-  // Of a processor: "scalar", "avx2", "avx512", those of them that it has, the best one last.
+  // Of a processor: "scalar", "avx2", "avx512bw", "avx512", those of them that it has, the best one last.
   std::vector<std::string> instruction_sets{};
 };
 

@@ -9,8 +9,11 @@ namespace {
 using kernels::Target;
 constexpr Word<LanePin> kPins[] = {
     {"none", LanePin::kNone}, {"auto", LanePin::kAuto}, {"node", LanePin::kNode}, {"core", LanePin::kCore}};
-constexpr Word<std::optional<Target>> kTargets[] = {
-    {"auto", std::nullopt}, {"scalar", Target::kScalar}, {"avx2", Target::kAvx2}, {"avx512", Target::kAvx512}};
+constexpr Word<std::optional<Target>> kTargets[] = {{"auto", std::nullopt},
+                                                    {"scalar", Target::kScalar},
+                                                    {"avx2", Target::kAvx2},
+                                                    {"avx512bw", Target::kAvx512Bw},
+                                                    {"avx512", Target::kAvx512}};
 constexpr Word<Isolation> kIsolations[] = {{"none", Isolation::kNone}, {"process", Isolation::kProcess}};
 
 constexpr KeyGroup kGroups[] = {

@@ -58,7 +58,7 @@ class Decoder {
   // As processor_table.h says; REQUIRES: the processor has `target`.
   explicit Decoder(Target target = best_target()) : Decoder(target, usual_way(target)) {}
   Decoder(Target target, const DecodingWay& way) : Decoder(target, way.streams, way.segments) {}
-  // REQUIRES: kVectors only with Target::kAvx512.
+  // REQUIRES: kVectors only with Target::kAvx512Bw or more.
   Decoder(Target target, Streams streams, SegmentPath segments);
 
   // The pixels of `box` into `out`: header.components channels. REQUIRES: as for Assembler::begin();

@@ -93,7 +93,7 @@ __attribute__((target("avx512f,avx512bw,popcnt"))) void count_before_avx512(cons
 
 FfCounter ff_counter(Target target) {
 #if defined(__x86_64__)
-  if (target == Target::kAvx512) return {count_before_avx512, count_within_avx512};
+  if (target >= Target::kAvx512Bw) return {count_before_avx512, count_within_avx512};
   if (target != Target::kScalar) return {count_before_avx2, count_within_avx2};
 #endif
   static_cast<void>(target);

@@ -10,7 +10,7 @@
 
 namespace millrace::kernels::jpeg {
 
-// kTurns: two bit streams in turns. kVectors: a lane each; REQUIRES AVX-512 as Target::kAvx512 means it.
+// kTurns: two bit streams in turns. kVectors: a lane each; REQUIRES AVX-512 as Target::kAvx512Bw means it.
 enum class SegmentPath : std::uint8_t { kTurns, kVectors };
 
 // The tables of a segment's blocks, one after the other, up to a gate. Thread-bound(its owner).

@@ -61,10 +61,12 @@ void run_packed_engine(const BenchOptions& options, const Report& report) {
       {"train.fast.packed", "train.exact.first", "the same, fidelity fast", train_recipe(), Fidelity::kFast});
   contests.run_row({"infer.exact.packed", "infer.exact.first", "the same, from packed forms", infer_recipe()});
   for (const kernels::Target target : kernels::available_targets()) {
-    if (target != kernels::Target::kAvx2) continue;
-    contests.run_row({"train.exact.packed.avx2",
-                      "train.exact.first, both with AVX2",
-                      "the same, with AVX2",
+    const bool is_asked = target == kernels::Target::kAvx2 || target == kernels::Target::kAvx512Bw;
+    if (!is_asked) continue;
+    const std::string name(name_of(target));
+    contests.run_row({"train.exact.packed." + name,
+                      "train.exact.first, both with " + name,
+                      "the same, with cpu.target " + name,
                       train_recipe(),
                       Fidelity::kExact,
                       {.target = target}});

@@ -5,7 +5,7 @@
 
 namespace millrace::bench {
 
-// infer.exact.first, train.exact.packed, train.fast.packed, infer.exact.packed, train.exact.packed.avx2.
+// infer.exact.first, train.exact.packed, train.fast.packed, infer.exact.packed, train.exact.packed.avx2, .avx512bw.
 void run_packed_engine(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

@@ -3,7 +3,7 @@
 // picture. Pictures are 519x519 and 521x521 by turns, so that who keeps the weights of one picture has none for the
 // next. `exact` and `fast` make the weights of each picture anew, as crops of random sizes need them; `.kept` have
 // those of both sizes at hand.
-//   millrace_bench_resample [avx512|avx2|scalar]  <- "\n"  -> "exact 84.1 fast 51.8 exact.kept 73.1 fast.kept 44.8"
+//   millrace_bench_resample [avx512|avx512bw|avx2|scalar]  <- "\n"  -> "exact 84.1 fast 51.8 exact.kept 73.1 fast.kept 44.8"
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

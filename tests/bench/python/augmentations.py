@@ -57,7 +57,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=Path, help="the built millrace_bench_augment")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--target", default="avx512", help="our instruction set: avx512, avx2 or scalar")
+    parser.add_argument("--target", default="avx512", help="our instruction set: avx512, avx512bw, avx2 or scalar")
     parser.add_argument("--only", default="", help="steps with commas between; none: all")
     parser.add_argument("--json", action="store_true", help="one JSON object a line: first the machine, then a step each")
     return parser.parse_args()

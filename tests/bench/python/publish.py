@@ -100,7 +100,7 @@ POLICY_COLUMNS = {
 }
 STAGES = TOP / "daemon/doc/cpu_engine.md"
 KERNELS = TOP / "kernels/cpu/README.md"
-KERNEL_COLUMNS = ("scalar", "avx2", "avx512", "reference")
+KERNEL_COLUMNS = ("scalar", "avx2", "avx512bw", "avx512", "reference")
 
 
 def number(value: float) -> str:
@@ -148,7 +148,7 @@ def stages_table(figures: Iterable[dict[str, Any]]) -> str:
         stage, _, target = figure["name"].removeprefix("engine.").rpartition(".")
         row = rows.setdefault(stage, {"unit": figure["unit"], "note": figure["note"]})
         row[target] = number(figure["value"])
-    columns = KERNEL_COLUMNS[:3]
+    columns = KERNEL_COLUMNS[:-1]
     lines = [f"| stage | {' | '.join(columns)} | |", "|---" * (len(columns) + 2) + "|"]
     lines += [
         f"| `{stage}`, {row['unit']} | {' | '.join(row.get(column, '') for column in columns)} | {row['note']} |"

@@ -29,7 +29,7 @@ THEIRS = "Pillow-SIMD"
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--target", default="", help="our instruction set: avx512, avx2 or scalar; none: the best")
+    parser.add_argument("--target", default="", help="our instruction set: avx512, avx512bw, avx2 or scalar; none: the best")
     parser.add_argument("--json", action="store_true", help="one JSON object a line: first the machine, then a figure each")
     return parser.parse_args()
 

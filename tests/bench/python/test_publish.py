@@ -91,10 +91,10 @@ def test_a_table_of_stages_has_a_row_a_stage_and_a_column_an_instruction_set() -
     figures = [{"name": f"engine.{name}", "value": 10.04 * place, "unit": "ns", "note": "n"} for place, name in enumerate(names, 1)]
 
     assert stages_table(figures).splitlines() == [
-        "| stage | scalar | avx2 | avx512 | |",
-        "|---|---|---|---|---|",
-        "| `unpack`, ns | 10 | 20.1 |  | n |",
-        "| `store.float16`, ns |  | 30.1 | 40.2 | n |",
+        "| stage | scalar | avx2 | avx512bw | avx512 | |",
+        "|---|---|---|---|---|---|",
+        "| `unpack`, ns | 10 | 20.1 |  |  | n |",
+        "| `store.float16`, ns |  | 30.1 |  | 40.2 | n |",
     ]
 
 
@@ -103,10 +103,10 @@ def test_a_table_of_kernels_has_a_row_a_work_and_a_column_an_instruction_set() -
     results = {"benchmarks": [{"name": name, "cpu_time": 10.04 * place} for place, name in enumerate(names, 1)]}
 
     assert kernels_table(results).splitlines() == [
-        "| us | scalar | avx2 | avx512 | reference |",
-        "|---|---|---|---|---|",
-        "| resample/grey | 10 | 20.1 |  |  |",
-        "| store/uint8 |  | 30.1 |  | 40.2 |",
+        "| us | scalar | avx2 | avx512bw | avx512 | reference |",
+        "|---|---|---|---|---|---|",
+        "| resample/grey | 10 | 20.1 |  |  |  |",
+        "| store/uint8 |  | 30.1 |  |  | 40.2 |",
     ]
 
 

@@ -3,7 +3,7 @@
 import struct
 import subprocess
 
-TARGETS = ["scalar", "avx2", "avx512"]  # enum Target
+TARGETS = ["scalar", "avx2", "avx512bw", "avx512"]  # enum Target
 STEPS = [  # enum Step
     "invert", "posterize", "solarize", "brightness", "contrast", "saturation", "sharpness", "grey", "autocontrast", "equalize", "hue",
     "flip_horizontal", "flip_vertical", "quarter_turns", "affine", "perspective", "erase", "gaussian_blur", "pillow_blur", "solarize_add",

@@ -15,14 +15,14 @@ namespace millrace {
 inline std::vector<std::unique_ptr<kernels::jpeg::Decoder>> every_decoder() {
   using namespace kernels::jpeg;
   std::vector<std::unique_ptr<Decoder>> made;
-  for (const auto target : {kernels::Target::kScalar, kernels::Target::kAvx2, kernels::Target::kAvx512}) {
+  for (const auto target : kernels::kAllTargets) {
     if (!kernels::is_available(target)) {
       skip_loudly("instructions: this processor lacks " + std::string(name_of(target)));
       continue;
     }
     for (const Streams streams : {Streams::kOne, Streams::kTwo})
       made.push_back(std::make_unique<Decoder>(target, streams, SegmentPath::kTurns));
-    if (target == kernels::Target::kAvx512)
+    if (target >= kernels::Target::kAvx512Bw)
       made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kVectors));
   }
   return made;

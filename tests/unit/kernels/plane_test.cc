@@ -37,7 +37,7 @@ std::vector<std::uint8_t> random_bytes(std::mt19937& random, std::size_t count) 
 
 std::vector<Target> targets_beside_scalar() {
   std::vector<Target> targets;
-  for (const Target target : {Target::kAvx2, Target::kAvx512}) {
+  for (const Target target : {Target::kAvx2, Target::kAvx512Bw, Target::kAvx512}) {
     if (is_available(target))
       targets.push_back(target);
     else

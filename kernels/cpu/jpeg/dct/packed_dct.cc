@@ -8,12 +8,12 @@ PackedDct::PackedDct(Target target, Loops loops)
     : unpacker_(packed::unpacker(target)), inverse_dct_(inverse_dct(target)) {
 #if defined(__x86_64__)
   if (loops == Loops::kApart) return;
-  if (target == Target::kAvx2) {
-    exact_ = fused_exact_avx2;
-    fast_ = fused_fast_avx2;
-  } else if (target == Target::kAvx512 && packed::has_unpacking_vectors()) {
+  if (target == Target::kAvx512 && packed::has_unpacking_vectors()) {
     exact_ = fused_exact_avx512;
     fast_ = fused_fast_avx512;
+  } else if (target != Target::kScalar) {
+    exact_ = fused_exact_avx2;
+    fast_ = fused_fast_avx2;
   }
 #else
   static_cast<void>(loops);

@@ -31,7 +31,7 @@ constexpr std::size_t lane_reach(int blocks) {
 
 #if defined(__x86_64__)
 // Any number of segments; best with many more than kLanes or with equally long ones. REQUIRES: an MCU of at most
-// kMostLaneBlocks, all segments' `first` in its circle; AVX-512 as Target::kAvx512 means it.
+// kMostLaneBlocks, all segments' `first` in its circle; AVX-512 as Target::kAvx512Bw means it.
 void decode_lanes_avx512(const std::uint8_t* data, std::span<LaneSegment> segments);
 #endif
 

@@ -5,7 +5,7 @@
 
 #include <immintrin.h>
 
-#define MILLRACE_LANES __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512dq")))
+#define MILLRACE_LANES __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
 #define MILLRACE_LANES_INLINE MILLRACE_LANES inline __attribute__((always_inline))
 
 namespace millrace::kernels::jpeg {

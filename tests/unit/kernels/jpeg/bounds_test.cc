@@ -52,7 +52,7 @@ class GuardedScan {
 };
 
 std::vector<Target> targets() {
-  for (const Target target : {Target::kAvx2, Target::kAvx512}) {
+  for (const Target target : kernels::kAllTargets) {
     if (!kernels::is_available(target))
       skip_loudly("instructions: this processor lacks " + std::string(name_of(target)));
   }

@@ -15,8 +15,8 @@ namespace millrace::kernels::jpeg {
 namespace {
 
 bool have_lanes() {
-  if (is_available(Target::kAvx512)) return true;
-  skip_loudly("instructions: this processor lacks avx512");
+  if (is_available(Target::kAvx512Bw)) return true;
+  skip_loudly("instructions: this processor lacks avx512bw");
   return false;
 }
 

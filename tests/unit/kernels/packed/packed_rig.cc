@@ -96,7 +96,7 @@ Picture read_picture(std::span<const std::byte> file) {
 
 std::vector<Target> every_target() {
   std::vector<Target> targets;
-  for (const Target target : {Target::kScalar, Target::kAvx2, Target::kAvx512}) {
+  for (const Target target : kernels::kAllTargets) {
     if (is_available(target))
       targets.push_back(target);
     else
