@@ -84,8 +84,8 @@ Result<CpuVariant> variant_of(const CpuSettings& settings) {
 std::string row_text(const CpuVariant& variant) {
   const kernels::jpeg::ProcessorRow row = kernels::jpeg::row_of(kernels::jpeg::this_processor(), variant.target);
   const std::string name(row.name);
-  if (!row.is_generic) return name;
-  return name + ", for nobody has measured this model with " + std::string(kernels::name_of(variant.target)) +
+  if (row.is_measured) return name;
+  return name + ", not measured on this model with " + std::string(kernels::name_of(variant.target)) +
          ": the pixels are the same, and it may be slower than it could be";
 }
 

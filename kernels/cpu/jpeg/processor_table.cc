@@ -7,24 +7,35 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-constexpr unsigned kAnyFamily = 0;
+// Models of a family, as CPUID counts them.
+struct Models {
+  unsigned first = 0, last = ~0U;
+};
 
 struct Known {
   std::string_view name;
   Maker maker;
   unsigned family;
-  Target target;
+  Models models;
+  Target least;  // the row is for this target and those with more instructions
   DecodingWay way;
+  bool is_measured = true;
 };
 
-// Vectors read their tables by gathers, which are slow on AMD's processors: there, on Zen 5, two streams in turns take
-// four fifths of the time. Two streams are faster than one on all of them.
+// The first row that fits counts. Vectors read their tables by gathers. These are slow on AMD's processors: there, on
+// Zen 5, two streams in turns take four fifths of the time. On Intel's before Sapphire Rapids they are slow since the
+// microcode against Downfall (CVE-2022-40982). Two streams are faster than one wherever that was measured.
+constexpr DecodingWay kTurns{Streams::kTwo, SegmentPath::kTurns}, kVectors{Streams::kTwo, SegmentPath::kVectors};
 constexpr Known kTable[] = {
-    {"Intel with AVX-512", Maker::kIntel, kAnyFamily, Target::kAvx512, {Streams::kTwo, SegmentPath::kVectors}},
-    {"AMD Zen 4", Maker::kAmd, 25, Target::kAvx512, {Streams::kTwo, SegmentPath::kTurns}},
-    {"AMD Zen 5", Maker::kAmd, 26, Target::kAvx512, {Streams::kTwo, SegmentPath::kTurns}},
+    {"Intel Skylake-X, Cascade Lake or Cooper Lake", Maker::kIntel, 6, {0x55, 0x55}, Target::kAvx2, kTurns, false},
+    {"Intel with AVX-512 and VBMI", Maker::kIntel, 6, {}, Target::kAvx512, kVectors},
+    {"AMD Zen 2", Maker::kAmd, 23, {0x30, 0xFF}, Target::kAvx2, kTurns, false},
+    {"AMD Zen 4", Maker::kAmd, 25, {0x10, 0x1F}, Target::kAvx2, kTurns},
+    {"AMD Zen 4", Maker::kAmd, 25, {0x60, 0xFF}, Target::kAvx2, kTurns},
+    {"AMD Zen 3", Maker::kAmd, 25, {}, Target::kAvx2, kTurns, false},
+    {"AMD Zen 5", Maker::kAmd, 26, {}, Target::kAvx2, kTurns},
 };
-constexpr ProcessorRow kGeneric{"any processor", {Streams::kTwo, SegmentPath::kTurns}, true};
+constexpr ProcessorRow kAnyProcessor{"any processor", kTurns, false};
 
 Processor ask() {
   Processor found;
@@ -33,6 +44,7 @@ Processor ask() {
   if (__get_cpuid(1, &version, &b, &c, &d) == 0) return found;
   found.family = (version >> 8U) & 0xFU;
   if (found.family == 0xFU) found.family += (version >> 20U) & 0xFFU;
+  found.model = (version >> 4U & 0xFU) | (version >> 12U & 0xF0U);
   if (__builtin_cpu_is("intel")) found.maker = Maker::kIntel;
   if (__builtin_cpu_is("amd")) found.maker = Maker::kAmd;
 #endif
@@ -48,10 +60,11 @@ const Processor& this_processor() {
 
 ProcessorRow row_of(const Processor& processor, Target target) {
   for (const Known& row : kTable) {
-    const bool family = row.family == kAnyFamily || row.family == processor.family;
-    if (row.maker == processor.maker && family && row.target == target) return {row.name, row.way};
+    const bool is_model = processor.model >= row.models.first && processor.model <= row.models.last;
+    if (row.maker == processor.maker && row.family == processor.family && is_model && target >= row.least)
+      return {row.name, row.way, row.is_measured};
   }
-  return kGeneric;
+  return kAnyProcessor;
 }
 
 }  // namespace millrace::kernels::jpeg

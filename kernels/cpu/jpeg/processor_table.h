@@ -15,7 +15,7 @@ enum class Maker : std::uint8_t { kAmd, kIntel, kOther };
 
 struct Processor {
   Maker maker = Maker::kOther;
-  unsigned family = 0;  // as CPUID counts, extended family included
+  unsigned family = 0, model = 0;  // as CPUID counts, with their extended parts
 };
 
 // The one that this runs on, asked once.
@@ -31,7 +31,7 @@ struct DecodingWay {
 struct ProcessorRow {
   std::string_view name;  // "AMD Zen 5"; for people
   DecodingWay way;
-  bool is_generic = false;  // the last one: nothing is known of this processor
+  bool is_measured = false;  // on such a processor; else the way is that of its kin
 };
 
 // The row for `processor` when it runs `target`. Its way is one that `target` has.

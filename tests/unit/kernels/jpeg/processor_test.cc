@@ -17,23 +17,37 @@ using kernels::jpeg::Streams;
 
 constexpr DecodingWay kVectors{Streams::kTwo, SegmentPath::kVectors}, kTurns{Streams::kTwo, SegmentPath::kTurns};
 
-TEST_CASE("Intel's processors decode pieces in vectors with AVX-512, AMD's in turns", "[jpeg]") {
-  const ProcessorRow intel = row_of({Maker::kIntel, 6}, Target::kAvx512);
-  const ProcessorRow zen4 = row_of({Maker::kAmd, 25}, Target::kAvx512);
-  const ProcessorRow zen5 = row_of({Maker::kAmd, 26}, Target::kAvx512);
+TEST_CASE("Intel's processors with VBMI decode pieces in vectors, all others in turns", "[jpeg]") {
+  const ProcessorRow sapphire_rapids = row_of({Maker::kIntel, 6, 0x8F}, Target::kAvx512);
+  const ProcessorRow cascade_lake = row_of({Maker::kIntel, 6, 0x55}, Target::kAvx512Bw);
+  const ProcessorRow zen5 = row_of({Maker::kAmd, 26, 2}, Target::kAvx512);
 
-  REQUIRE(intel.way == kVectors);
-  REQUIRE(zen4.way == kTurns);
+  REQUIRE(sapphire_rapids.way == kVectors);
+  REQUIRE(cascade_lake.way == kTurns);
   REQUIRE(zen5.way == kTurns);
-  REQUIRE(zen4.name == "AMD Zen 4");
-  REQUIRE_FALSE(intel.is_generic);
-  REQUIRE_FALSE(zen5.is_generic);
 }
 
-TEST_CASE("a processor without a row has the generic one", "[jpeg]") {
+TEST_CASE("generations of one family are told apart by their models", "[jpeg]") {
+  REQUIRE(row_of({Maker::kAmd, 23, 0x31}, Target::kAvx2).name == "AMD Zen 2");
+  REQUIRE(row_of({Maker::kAmd, 25, 0x01}, Target::kAvx2).name == "AMD Zen 3");
+  REQUIRE(row_of({Maker::kAmd, 25, 0x50}, Target::kAvx2).name == "AMD Zen 3");
+  REQUIRE(row_of({Maker::kAmd, 25, 0x11}, Target::kAvx512).name == "AMD Zen 4");
+  REQUIRE(row_of({Maker::kAmd, 25, 0xA0}, Target::kAvx512Bw).name == "AMD Zen 4");
+}
+
+TEST_CASE("a row says whether its processor was measured", "[jpeg]") {
+  REQUIRE(row_of({Maker::kAmd, 25, 0x11}, Target::kAvx512).is_measured);
+  REQUIRE(row_of({Maker::kAmd, 26, 2}, Target::kAvx2).is_measured);
+  for (const unsigned family : {23U, 25U})
+    REQUIRE_FALSE(row_of({Maker::kAmd, family, 0x31}, Target::kAvx2).is_measured);
+  REQUIRE_FALSE(row_of({Maker::kIntel, 6, 0x55}, Target::kAvx512Bw).is_measured);
+}
+
+TEST_CASE("a processor without a row decodes in turns", "[jpeg]") {
   for (const Processor& unknown : {Processor{Maker::kAmd, 27}, Processor{Maker::kOther, 6}, Processor{}}) {
     const ProcessorRow row = row_of(unknown, Target::kAvx512);
-    REQUIRE(row.is_generic);
+    REQUIRE(row.name == "any processor");
+    REQUIRE_FALSE(row.is_measured);
     REQUIRE(row.way == kTurns);
   }
 }

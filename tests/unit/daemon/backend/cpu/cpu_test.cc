@@ -123,7 +123,7 @@ TEST_CASE("the backend says how it decodes, why, and where its lanes are", "[bac
   REQUIRE(info.properties[0] == std::pair<std::string, std::string>("decoding", "scalar"));
   REQUIRE(info.properties[1] == std::pair<std::string, std::string>(
                                     "decodes as",
-                                    "any processor, for nobody has measured this model with scalar: the pixels are the "
+                                    "any processor, not measured on this model with scalar: the pixels are the "
                                     "same, and it may be slower than it could be"));
   REQUIRE(info.properties[2].first == "isolation");
   REQUIRE(info.properties[3] == std::pair<std::string, std::string>("placement", "not pinned"));
