@@ -31,6 +31,8 @@ class CacheAccess {
 
   // What to make beside the sample: of its bytes, where image.kept does not stand in for them, or of its tensor.
   Advice advice() const { return advised_.make; }
+  // Whether a seek index is to be made where there is none.
+  bool makes_index() const { return advised_.index; }
   // Why it is not to be packed, where that was wished for.
   WhyUnpacked unpacked() const { return advised_.unpacked; }
   const CacheKey& key() const { return key_; }

@@ -141,7 +141,10 @@ Advised ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::
   const bool again = accessed_.seen(key) || find(key, CachedKind::kIndex, wish.member);
   const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + CachedBlock::kPadding;
   if (!pays(image, key, CachedKind::kPacked, about)) return {Advice::kNothing, WhyUnpacked::kNoRoom};
-  return {again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack};
+  if (again || wish.at_once || is_shared(wish.member)) return {Advice::kPackNow};
+  const bool is_packed_next =
+      wish.member.dataset != DatasetNumber::kNone && !keeps(CachedKind::kTensor, wish) && !accessed_.forgets();
+  return {.make = Advice::kPack, .index = !is_packed_next};
 }
 
 // Whatever room there is.

@@ -19,7 +19,7 @@ kernels::jpeg::Seeking* IndexUse::begin() {
     seeking_.index_untrusted = {reinterpret_cast<const std::uint8_t*>(known_->view().data()), known_->size()};
   }
   seeking_.owner = key_.owner();
-  return &seeking_;
+  return known_ || makes_ ? &seeking_ : nullptr;
 }
 
 void IndexUse::end(kernels::jpeg::Outcome outcome) {

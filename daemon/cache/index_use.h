@@ -13,10 +13,11 @@ namespace millrace {
 class IndexUse {
  public:
   // `helped`: set if an index did. All of them outlive this.
-  IndexUse(ImageCache& cache, const EncodedImage& image, bool& helped)
-      : cache_(cache), image_(image), helped_(helped) {}
+  // `makes`: whether one is made where there is none.
+  IndexUse(ImageCache& cache, const EncodedImage& image, bool makes, bool& helped)
+      : cache_(cache), image_(image), makes_(makes), helped_(helped) {}
 
-  // What the decoder takes; nullptr if an index does not pay for so small a file. Call it only once it is certain that
+  // What the decoder takes; nullptr if an index does not pay for so small a file, or there is none. Call it only once it is certain that
   // our own decoder takes the file.
   kernels::jpeg::Seeking* begin();
   // The decoder is done.
@@ -25,6 +26,7 @@ class IndexUse {
  private:
   ImageCache& cache_;
   const EncodedImage& image_;
+  const bool makes_;
   bool& helped_;
   CacheKey key_;
   CachedBytes known_;

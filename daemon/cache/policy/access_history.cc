@@ -22,20 +22,22 @@ bool AccessHistory::seen(const CacheKey& key) {
   std::atomic<std::uint32_t>* const bucket = bucket_of(key);
   const std::uint32_t mark = mark_of(key);
   std::size_t place = (key.low >> 32U) % kWays;  // whose turn it is in a full bucket
-  for (std::size_t i = 0; i < kWays; ++i) {
+  bool is_full = true;
+  for (std::size_t i = 0; i < kWays && is_full; ++i) {
     const std::uint32_t there = bucket[i].load(std::memory_order_relaxed);
     if (there == mark) return true;
-    if (there == 0) {
-      place = i;
-      break;
-    }
+    if (there != 0) continue;
+    place = i;
+    is_full = false;
   }
+  if (is_full) written_over_.fetch_add(1, std::memory_order_relaxed);
   bucket[place].store(mark, std::memory_order_relaxed);
   return false;
 }
 
 void AccessHistory::clear() {
   for (std::size_t i = 0; i < (mask_ + 1) * kWays; ++i) cells_[i].store(0, std::memory_order_relaxed);
+  written_over_.store(0, std::memory_order_relaxed);
 }
 
 bool AccessHistory::has(const CacheKey& key) const {

@@ -19,6 +19,8 @@ class AccessHistory {
   bool has(const CacheKey& key) const;
   // Whether it came up before; notes that it did.
   bool seen(const CacheKey& key);
+  // Whether keys have been written over, beyond a sixteenth of the room: of a dataset this large many come up as new.
+  bool forgets() const { return written_over_.load(std::memory_order_relaxed) > (mask_ + 1) * kWays / 16; }
   void clear();
 
  private:
@@ -26,6 +28,7 @@ class AccessHistory {
   std::atomic<std::uint32_t>* bucket_of(const CacheKey& key) const { return &cells_[(key.high & mask_) * kWays]; }
 
   std::size_t mask_ = 0;  // of buckets
+  std::atomic<std::size_t> written_over_{0};
   std::unique_ptr<std::atomic<std::uint32_t>[]> cells_;
 };
 

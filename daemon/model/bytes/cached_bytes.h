@@ -63,6 +63,7 @@ enum class Advice : std::uint8_t {
 struct Advised {
   Advice make = Advice::kNothing;
   WhyUnpacked unpacked = WhyUnpacked::kNotSaid;  // where packing was wished for, and is not advised
+  bool index = true;  // a seek index, where there is none; false: its next access packs it, and has no use for one
 };
 
 // What may be kept of an image, and looked for, on behalf of a request.

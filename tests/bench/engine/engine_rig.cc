@@ -163,7 +163,7 @@ void index_all(std::vector<Photo>& photos, ImageCache& cache, PixelBuffer& buffe
     EncodedImage& image = photos[i].image;
     image.identity = FileIdentity{.device = 1, .inode = i, .size = image.bytes.size()};
     bool helped = false;
-    IndexUse use(cache, image, helped);
+    IndexUse use(cache, image, true, helped);
     DecodeRequest request = whole_request(photos[i]);
     request.index = &use;
     if (!decode_jpeg_fast(request, buffer, decoder)) broken("a photograph was not decoded");

@@ -80,6 +80,7 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
 
 SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, CacheAccess& use, const Order& order) {
   EncodedImage& image = task.image;
+  workspace_.makes_index() = use.makes_index();
   SampleOutcome outcome = make_once(task, order);
   if (image.kept && is_of_no_use(outcome.error)) {
     use.reject();

@@ -79,7 +79,8 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
 std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& workspace) {
   if (workspace.cache() == nullptr || task.image.info.format != ImageFormat::kJpeg) return std::nullopt;
   if (!workspace.cache()->keeps(CachedKind::kIndex, task.image.wish)) return std::nullopt;
-  return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.index_helped());
+  return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.makes_index(),
+                                 workspace.index_helped());
 }
 
 // The part of the picture at `box` (in oriented coordinates), upright.

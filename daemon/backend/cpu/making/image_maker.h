@@ -78,6 +78,8 @@ class ImageWorkspace {
   Origin::Audience& audience() { return audience_; }
   // Set by a seek index that was of use; the caller that asks sets it back.
   bool& index_helped() { return index_helped_; }
+  // Whether a seek index is made where there is none.
+  bool& makes_index() { return makes_index_; }
   // Built when it is not one of the last few asked for; good until the next call.
   const kernels::StoreTable& store_table(const Recipe& recipe);
   // Gives back what a giant image of `pixel_bytes` left behind.
@@ -91,6 +93,7 @@ class ImageWorkspace {
   LibraryDecoder* const libraries_;  // nullptr: in_lane_
   Origin::Audience audience_ = Origin::Audience::kUser;
   bool index_helped_ = false;
+  bool makes_index_ = true;
   PixelBuffer decoded_;
   PixelBuffer turned_;
   std::optional<kernels::Workspace> kernels_;

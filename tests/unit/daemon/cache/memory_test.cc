@@ -178,6 +178,17 @@ TEST_CASE("an access is known again, and most of very many", "[cache]") {
   REQUIRE(known > 39'000);
   REQUIRE(notes.seen(numbered(39'999)));
   REQUIRE_FALSE(notes.has(numbered(50'000)));
+  REQUIRE_FALSE(notes.forgets());
+}
+
+TEST_CASE("notes of accesses say when there are too many of them", "[cache]") {
+  AccessHistory notes(1 << 12);
+  for (std::uint64_t i = 0; i < 40'000; ++i) notes.seen(numbered(i));
+  REQUIRE(notes.forgets());
+
+  notes.clear();
+
+  REQUIRE_FALSE(notes.forgets());
 }
 
 TEST_CASE("one thing is made by one lane at a time", "[cache]") {

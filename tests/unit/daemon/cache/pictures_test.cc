@@ -77,6 +77,33 @@ TEST_CASE("an image is packed at its second access, or at once where that is wis
   REQUIRE(rig.cache.advise(image, key).make == Advice::kNothing);
 }
 
+TEST_CASE("a first access makes no seek index where the next one packs the image", "[cache]") {
+  const auto makes_index = [](CacheRig& rig, DatasetNumber dataset, CacheUse most = CacheUse::kPacked) {
+    EncodedImage image = image_of("abcd", kFile, true);
+    image.info.format = ImageFormat::kJpeg;
+    image.wish.most = most;
+    image.wish.member.dataset = dataset;
+    image.wish.tensor_of = most == CacheUse::kTensors ? 8 : 0;
+    CacheAccess use(rig.cache, image);
+    use.find();
+    return use.makes_index();
+  };
+  constexpr DatasetNumber kDataset{7};
+  CacheRig rig, of_single_requests, of_indexes, of_tensors;
+  CacheRig full({.memory = 1_KiB, .disk = 0_B, .state_dir = ""}),
+      of_many({.memory = 1_MiB, .disk = 0_B, .state_dir = ""});
+  const EncodedImage file = image_of("abcd", std::nullopt, true);
+  for (std::uint64_t i = 1; i < 20'000; ++i) of_many.cache.advise(file, {.low = i << 32U | i, .high = i});
+
+  REQUIRE_FALSE(makes_index(rig, kDataset));
+  REQUIRE(makes_index(of_single_requests, DatasetNumber::kNone));
+  REQUIRE(makes_index(of_indexes, kDataset, CacheUse::kIndex));
+  REQUIRE(
+      makes_index(of_tensors, kDataset, CacheUse::kTensors));  // its next access decodes by it, and keeps the tensor
+  REQUIRE(makes_index(full, kDataset));
+  REQUIRE(makes_index(of_many, kDataset));  // the notes of first accesses are too few for it
+}
+
 TEST_CASE("where an image is not to be packed the advice says why", "[cache]") {
   const auto why = [](CacheRig& rig, ImageFormat format, CacheUse most = CacheUse::kPacked) {
     EncodedImage image = image_of("abcd", kFile, true);
