@@ -56,6 +56,11 @@ Error slot_too_small(const Batch& batch, const Overflow& over) {
                                      ", submit fewer samples at once, or have on_error leave out what does not fit"};
 }
 
+// As FetchWatch::since counts.
+std::int64_t ago(std::chrono::steady_clock::duration time) {
+  return (std::chrono::steady_clock::now() - time).time_since_epoch().count();
+}
+
 bool pausing(const Batch& batch) {
   return batch.reading.want && batch.reading.want->pausing;
 }
@@ -87,6 +92,7 @@ Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledge
       slow_(slow),
       counters_(counters),
       options_(options),
+      most_slow_(std::min(options.slow_tasks, kFetchTasks - 1)),
       next_(next),
       batches_(shares),
       look_(control) {}  // the context takes what timers need while there are descriptors
@@ -184,37 +190,30 @@ bool Reading::is_bounded(const Batch& batch) const {
   return reads_slowly(batch) || (stuck_ >= kMostStandIns && stuck_of(batch.owner().user) > 0);
 }
 
-std::uint32_t Reading::most_slow() const {
-  return std::min(options_.slow_tasks, kFetchTasks - 1);
-}
-
 // While a task is stuck, whether a user who reads fast has as many tasks as he may.
 bool Reading::has_all_of_his(const Batch& batch) const {
   const UserId user = batch.owner().user;
-  return stuck_ > 0 && !is_bounded(batch) && tasks_of(user) - stuck_of(user) >= most_slow();
+  return stuck_ > 0 && !is_bounded(batch) && tasks_of(user) - stuck_of(user) >= most_slow_;
 }
 
 // Then a turn that he passed would be another's for good, whatever their weights are: he keeps it, unless his tasks may
 // not come back either.
 bool Reading::keeps_his_turn(const Batch& batch) const {
   if (!has_all_of_his(batch)) return false;
-  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
-  const std::int64_t long_ago = now - std::chrono::steady_clock::duration(kSuspect).count();
+  const std::int64_t long_ago = ago(kSuspect);
   return tasks_.count_if([&](const TaskOut& out) {
     const std::int64_t since = out.watch->since.load(std::memory_order_relaxed);
     return !out.stuck && since != 0 && since < long_ago && out.batch.batch()->owner().user == batch.owner().user;
   }) == 0;
 }
 
-// No more tasks are out of those who read slowly than may be, nor of one user's beside others. Each stuck task beyond
-// the stand-ins has one of the threads that these may have. So one thread is left to those who read fast; while a task
-// is stuck, no single user's fast tasks have all others. A user with nothing out has one task even then: his reads may
-// end, and nobody knows when the stuck ones do. For the same reason a slow session with nothing out has one beyond what
-// its user's stuck ones leave, up to kFetchTasks together: no more than a user who read fast may have stuck.
+// The bounds of README.md's "Reads that do not come back". One thread is left to those who read fast. A user with
+// nothing out has one task in any case: his reads may end, and nobody knows when the stuck ones do. A slow session with
+// nothing out has one beside its user's stuck ones, up to kFetchTasks: as many as one who read fast may have stuck.
 bool Reading::has_to_wait(const Batch& batch) const {
   if (!is_bounded(batch)) return has_all_of_his(batch);
   const UserId user = batch.owner().user;
-  const std::uint32_t most = most_slow(), stuck = stuck_of(user);
+  const std::uint32_t most = most_slow_, stuck = stuck_of(user);
   const bool stand_ins_work = stuck_ >= kMostStandIns;
   const auto may_hang = [&](const TaskOut& out) {
     const Batch& its = *out.batch.batch();
@@ -247,8 +246,7 @@ void Reading::look_after_tasks() {
 }
 
 void Reading::look_for_stuck_tasks() {
-  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
-  const std::int64_t long_ago = now - std::chrono::steady_clock::duration(kStuck).count();
+  const std::int64_t long_ago = ago(kStuck);
   tasks_.for_each([&](TaskOut& out) {
     const std::int64_t since = out.watch->since.load(std::memory_order_relaxed);
     if (out.stuck || since == 0 || since > long_ago) return;

@@ -87,7 +87,6 @@ class Reading {
   bool has_to_wait(const Batch& batch) const;
   bool has_all_of_his(const Batch& batch) const;
   bool keeps_his_turn(const Batch& batch) const;
-  std::uint32_t most_slow() const;  // tasks of sessions that read slowly
   std::uint32_t stuck_of(UserId user) const;
   bool reads_slowly(const Batch& batch) const;
   bool is_bounded(const Batch& batch) const;
@@ -117,6 +116,7 @@ class Reading {
   SlowImages& slow_;
   Counters& counters_;
   Options options_;
+  const std::uint32_t most_slow_;  // tasks of sessions that read slowly
   Next& next_;
   FairQueue<BatchPtr> batches_;  // that have unread samples
   Outstanding<TaskOut> tasks_;
