@@ -52,7 +52,7 @@ void drop_fourth_of_each(const Byte* in, std::size_t count, Byte* out) {
 
 const RowFunctions& row_functions(Target target) {
 #if defined(__x86_64__)
-  if (target == Target::kAvx512) return avx512_row_functions();
+  if (target >= Target::kAvx512Bw) return avx512_row_functions();
   if (target != Target::kScalar) return avx2_row_functions();
 #endif
   static_cast<void>(target);
