@@ -95,11 +95,13 @@ const Kernels& scalar_kernels();
 #if defined(__x86_64__)
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
+const Kernels& avx512bw_kernels();
 #endif
 
 inline const Kernels& kernels_of([[maybe_unused]] Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_kernels();
+  if (target == Target::kAvx512Bw) return avx512bw_kernels();
   if (target != Target::kScalar) return avx2_kernels();
 #endif
   return scalar_kernels();

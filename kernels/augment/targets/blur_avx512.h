@@ -1,5 +1,4 @@
-// Pillow's box with AVX-512: sums of columns in 16 bits, 64 of them in registers. Included by kernels_avx512.cc, in its
-// anonymous namespace.
+// Pillow's box with AVX-512: sums of columns in 16 bits, 64 of them in registers. Included by loops_avx512.h.
 #pragma once
 
 // The weights of a sum and of its two ends, 15 low bits and the rest of each.
@@ -14,7 +13,7 @@ MILLRACE_AUGMENT_INLINE BoxWeights box_weights(const BoxPass& pass) {
 }
 
 MILLRACE_AUGMENT_INLINE __m512i weighed_words(__m512i pairs, const BoxWeights& weights) {
-  const __m512i low = _mm512_dpwssd_epi32(_mm512_set1_epi32(1 << 23), pairs, weights.low);
+  const __m512i low = add_products(_mm512_set1_epi32(1 << 23), pairs, weights.low);
   const __m512i high = _mm512_slli_epi32(_mm512_madd_epi16(pairs, weights.high), 15);
   return _mm512_srli_epi32(_mm512_add_epi32(low, high), 24);
 }

@@ -1,154 +1,12 @@
-// Colours with AVX-512, 64 pixels at a time, in bytes and 16-bit halves. Included by kernels_avx512.cc, in its
-// anonymous namespace.
+// Colours with AVX-512, 64 pixels at a time, in bytes and 16-bit halves. Included by loops_avx512.h.
 #pragma once
-
-// Byte after byte of a register or of two: unpacking to halves takes the same bytes of each 128 bits as packing
-// returns.
-struct Halves {
-  __m512i low, high;
-};
-
-MILLRACE_AUGMENT_INLINE __m512i bytes_of(const Byte* at) {
-  return _mm512_loadu_si512(at);
-}
-
-MILLRACE_AUGMENT_INLINE __m512i all_bytes(int value) {
-  return _mm512_set1_epi8(static_cast<char>(value));
-}
-
-MILLRACE_AUGMENT_INLINE __m512i all_halves(int value) {
-  return _mm512_set1_epi16(static_cast<short>(value));
-}
-
-MILLRACE_AUGMENT_INLINE Halves interleave(__m512i even, __m512i odd) {
-  return {_mm512_unpacklo_epi8(even, odd), _mm512_unpackhi_epi8(even, odd)};
-}
-
-MILLRACE_AUGMENT_INLINE Halves widened(__m512i bytes) {
-  return interleave(bytes, _mm512_setzero_si512());
-}
-
-MILLRACE_AUGMENT_INLINE __m512i packed(Halves halves) {
-  return _mm512_packus_epi16(halves.low, halves.high);
-}
-
-// Which quarter of a table each index is in.
-struct Quarters {
-  __mmask64 second, third, fourth;
-};
-
-MILLRACE_AUGMENT_INLINE Quarters quarters_of(__m512i index) {
-  const __mmask64 upper = _mm512_movepi8_mask(index), odd = _mm512_movepi8_mask(_mm512_add_epi8(index, index));
-  return {_kandn_mask64(upper, odd), _kandn_mask64(odd, upper), _kand_mask64(odd, upper)};
-}
-
-MILLRACE_AUGMENT_INLINE __m512i look_up(const Byte* table, __m512i index, Quarters in) {
-  __m512i found = _mm512_permutexvar_epi8(index, bytes_of(table));
-  found = _mm512_mask_permutexvar_epi8(found, in.second, index, bytes_of(table + 64));
-  found = _mm512_mask_permutexvar_epi8(found, in.third, index, bytes_of(table + 128));
-  return _mm512_mask_permutexvar_epi8(found, in.fourth, index, bytes_of(table + 192));
-}
-
-// ------------------------------------------------------------------------------------------------ rows to planes, back
-
-struct PixelOrder {
-  alignas(64) Byte two[3][64], last[3][64];
-  std::uint64_t is_last[3];
-};
-
-// Of plane c, or of the c-th 64 bytes of pixels: where each byte is in the first two registers, or in the third.
-constexpr PixelOrder make_split_order() {
-  PixelOrder order{};
-  for (unsigned c = 0; c < 3; ++c) {
-    for (unsigned i = 0; i < 64; ++i) {
-      const unsigned from = 3 * i + c;
-      order.two[c][i] = static_cast<Byte>(from & 127);
-      order.last[c][i] = static_cast<Byte>(from & 63);
-      order.is_last[c] |= std::uint64_t{from >= 128} << i;
-    }
-  }
-  return order;
-}
-
-constexpr PixelOrder make_merge_order() {
-  PixelOrder order{};
-  for (unsigned part = 0; part < 3; ++part) {
-    for (unsigned i = 0; i < 64; ++i) {
-      const unsigned at = 64 * part + i, pixel = at / 3, c = at % 3;
-      order.two[part][i] = static_cast<Byte>(pixel + (c == 1 ? 64 : 0));
-      order.last[part][i] = static_cast<Byte>(pixel);
-      order.is_last[part] |= std::uint64_t{c == 2} << i;
-    }
-  }
-  return order;
-}
-
-constexpr PixelOrder kSplitOrder = make_split_order(), kMergeOrder = make_merge_order();
-
-MILLRACE_AUGMENT_INLINE __m512i ordered(const PixelOrder& order, unsigned which, __m512i a, __m512i b, __m512i c) {
-  const __m512i two = _mm512_permutex2var_epi8(a, bytes_of(order.two[which]), b);
-  return _mm512_mask_permutexvar_epi8(two, order.is_last[which], bytes_of(order.last[which]), c);
-}
-
-// The lowest `count` bits.
-MILLRACE_AUGMENT_INLINE __mmask64 lowest(std::size_t count) {
-  return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
-}
-
-MILLRACE_AUGMENT_TARGET void split_pixels(const Byte* pixels, std::size_t count, const Planes& planes, std::size_t at) {
-  std::size_t i = 0;
-  for (; i + 64 <= count; i += 64) {
-    const Byte* const from = pixels + 3 * i;
-    const __m512i a = bytes_of(from), b = bytes_of(from + 64), c = bytes_of(from + 128);
-    for (unsigned plane = 0; plane < 3; ++plane) {
-      _mm512_storeu_si512(planes.plane[plane] + at + i, ordered(kSplitOrder, plane, a, b, c));
-    }
-  }
-  if (i == count) return;
-  const Byte* const from = pixels + 3 * i;
-  const std::size_t bytes = 3 * (count - i);
-  __m512i in[3];
-  for (std::size_t part = 0; part < 3; ++part) {
-    in[part] = _mm512_maskz_loadu_epi8(bytes > 64 * part ? lowest(bytes - 64 * part) : 0, from + 64 * part);
-  }
-  for (unsigned plane = 0; plane < 3; ++plane) {
-    _mm512_mask_storeu_epi8(planes.plane[plane] + at + i, lowest(count - i),
-                            ordered(kSplitOrder, plane, in[0], in[1], in[2]));
-  }
-}
-
-MILLRACE_AUGMENT_TARGET void merge_pixels(const Planes& planes, std::size_t at, std::size_t count, Byte* pixels) {
-  std::size_t i = 0;
-  for (; i + 64 <= count; i += 64) {
-    const __m512i a = bytes_of(planes.plane[0] + at + i), b = bytes_of(planes.plane[1] + at + i);
-    const __m512i c = bytes_of(planes.plane[2] + at + i);
-    for (unsigned part = 0; part < 3; ++part) {
-      _mm512_storeu_si512(pixels + 3 * i + 64 * part, ordered(kMergeOrder, part, a, b, c));
-    }
-  }
-  if (i < count) merge(planes, at + i, count - i, pixels + 3 * i);
-}
-
-// ---------------------------------------------------------------------------------------------------- grey and blends
-
-// One table alone is looked up faster as two halves.
-MILLRACE_AUGMENT_TARGET void map_bytes(const Byte* table, Byte* plane, std::size_t padded) {
-  const __m512i t0 = bytes_of(table), t1 = bytes_of(table + 64), t2 = bytes_of(table + 128), t3 = bytes_of(table + 192);
-  for (std::size_t at = 0; at < padded; at += 64) {
-    const __m512i in = bytes_of(plane + at);
-    const __mmask64 upper = _mm512_movepi8_mask(in), odd = _mm512_movepi8_mask(_mm512_add_epi8(in, in));
-    const __m512i low = _mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8(in, t0), odd, in, t1);
-    const __m512i high = _mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8(in, t2), odd, in, t3);
-    _mm512_storeu_si512(plane + at, _mm512_mask_blend_epi8(upper, low, high));
-  }
-}
 
 // Green weighs more than a signed half holds: half of it goes with red, half with blue.
 MILLRACE_AUGMENT_INLINE __m512i luma_of(__m512i rg, __m512i bg) {
   const __m512i red_green = _mm512_set1_epi32(19595 | (19235 << 16)),
                 blue_green = _mm512_set1_epi32(7471 | (19235 << 16));
-  const __m512i sum = _mm512_dpwssd_epi32(_mm512_set1_epi32(0x8000), rg, red_green);
-  return _mm512_srli_epi32(_mm512_dpwssd_epi32(sum, bg, blue_green), 16);
+  const __m512i sum = add_products(_mm512_set1_epi32(0x8000), rg, red_green);
+  return _mm512_srli_epi32(add_products(sum, bg, blue_green), 16);
 }
 
 MILLRACE_AUGMENT_INLINE __m512i luma_of_halves(__m512i r, __m512i g, __m512i b) {
@@ -249,16 +107,16 @@ MILLRACE_AUGMENT_INLINE __m512i blended_bytes(const Blend& blend, __m512i degene
   const __m512i most = _mm512_max_epu8(degenerate, value);
   const __m512i distance = _mm512_sub_epi8(most, _mm512_min_epu8(degenerate, value));
   const __mmask64 loses = _mm512_cmplt_epu8_mask(value, degenerate);
-  const Quarters in = quarters_of(distance);
-  const __m512i change = look_up(blend.gain, distance, in);
+  const Index in = index_of(distance);
+  const __m512i change = look_up(blend.gain, in);
   const __m512i gained = _mm512_adds_epu8(degenerate, change);
   if (!blend.has_whole && !blend.has_last_gained && !blend.has_last_lost) {  // what is lost is always 1 more
     const __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, change);
     return _mm512_mask_subs_epu8(result, loses, result, all_bytes(1));
   }
-  __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, look_up(blend.loss, distance, in));
-  if (blend.has_last_gained) result = less_up_to(look_up(blend.last_less_gained, distance, in), ~loses, result);
-  if (blend.has_last_lost) result = less_up_to(look_up(blend.last_less_lost, distance, in), loses, result);
+  __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, look_up(blend.loss, in));
+  if (blend.has_last_gained) result = less_up_to(look_up(blend.last_less_gained, in), ~loses, result);
+  if (blend.has_last_lost) result = less_up_to(look_up(blend.last_less_lost, in), loses, result);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Transforms with AVX-512: geometry_loop.h's arithmetic, 8 or 16 pixels at a time, which are gathered. Pixels whose
-// neighbours are not all in the picture are left to it. Included by kernels_avx512.cc, in its anonymous namespace.
+// Transforms with AVX-512: geometry_loop.h's arithmetic, 8 or 16 pixels at a time, which the target's functions gather.
+// Pixels whose neighbours are not all in the picture are left to it. Included by loops_avx512.h.
 #pragma once
 
 // Of pixels in 32 bits each.
@@ -28,7 +28,7 @@ MILLRACE_AUGMENT_TARGET void copy_fixed_gathered(const FixedRow& row, const Pixe
     which = _mm512_mask_cmplt_epu32_mask(which, from_y, height);
     const __m512i pixel = _mm512_add_epi32(_mm512_mullo_epi32(from_y, width), from_x);
     const __m512i byte = _mm512_add_epi32(_mm512_add_epi32(pixel, pixel), pixel);
-    const __m512i found = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), which, byte, in.data, 1);
+    const __m512i found = gather_pixels(in, which, byte);
     store_pixels(found, which, out, at + static_cast<std::size_t>(column));
     x = _mm512_add_epi32(x, x_steps);
     y = _mm512_add_epi32(y, y_steps);
@@ -51,10 +51,6 @@ struct Spot {
   __m256i byte;  // where that pixel is
 };
 
-MILLRACE_AUGMENT_INLINE __m512i gather_pair(const Pixels& in, __mmask8 which, __m256i byte) {
-  return _mm512_mask_i32gather_epi64(_mm512_setzero_si512(), which, byte, in.data, 1);
-}
-
 struct Bilinear {
   static constexpr int kBefore = 0, kAfter = 1;  // pixels that it needs
 
@@ -62,8 +58,8 @@ struct Bilinear {
   __m512i above, below;
 
   MILLRACE_AUGMENT_INLINE void gather(const Pixels& in, __mmask8 which) {
-    above = gather_pair(in, which, spot.byte);
-    below = gather_pair(in, which, _mm256_add_epi32(spot.byte, _mm256_set1_epi32(3 * in.width)));
+    above = gather_pairs(in, which, spot.byte);
+    below = gather_pairs(in, which, _mm256_add_epi32(spot.byte, _mm256_set1_epi32(3 * in.width)));
   }
 
   MILLRACE_AUGMENT_INLINE __m512d across(__m512i pair, unsigned c) const {
@@ -86,8 +82,8 @@ struct Bicubic {
   MILLRACE_AUGMENT_INLINE void gather(const Pixels& in, __mmask8 which) {
     for (int row = 0; row < 4; ++row) {
       const __m256i byte = _mm256_add_epi32(spot.byte, _mm256_set1_epi32(3 * ((row - 1) * in.width - 1)));
-      pairs[row][0] = gather_pair(in, which, byte);
-      pairs[row][1] = gather_pair(in, which, _mm256_add_epi32(byte, _mm256_set1_epi32(6)));
+      pairs[row][0] = gather_pairs(in, which, byte);
+      pairs[row][1] = gather_pairs(in, which, _mm256_add_epi32(byte, _mm256_set1_epi32(6)));
     }
   }
 
@@ -200,9 +196,7 @@ MILLRACE_AUGMENT_TARGET void sample_gathered(const Operation& operation, const P
     } else if (operation.sampling == Sampling::kBicubic) {
       sample_eight<Bicubic>(in, from, which, out, at);
     } else {
-      const __m256i found =
-          _mm256_mmask_i32gather_epi32(_mm256_setzero_si256(), which, byte_of(in, from.x, from.y), in.data, 1);
-      store_pixels(_mm512_castsi256_si512(found), which, out, at);
+      store_pixels(gather_eight_pixels(in, which, byte_of(in, from.x, from.y)), which, out, at);
     }
   }
 }

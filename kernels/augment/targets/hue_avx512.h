@@ -1,5 +1,5 @@
 // Hue with AVX-512: hue_loop.h says what is computed, here in 16-bit halves, 64 pixels at a time. Included by
-// kernels_avx512.cc, in its anonymous namespace.
+// loops_avx512.h.
 //
 // A quotient is the upper half of a product with a reciprocal from a table, at most 1 too small, which its remainder
 // tells. H is that of 85 times the distance of the two other channels by twice the range, added to a multiple of 85
@@ -117,9 +117,8 @@ MILLRACE_AUGMENT_INLINE void take_apart(const Planes& planes, std::size_t at, st
     const __mmask64 is_less = _mm512_cmplt_epu8_mask(one, other);
     const __m512i distance = _mm512_sub_epi8(_mm512_max_epu8(one, other), _mm512_min_epu8(one, other));
 
-    const Quarters of_most = quarters_of(most);
-    const Halves by_most =
-        interleave(look_up(tables.by_value[0], most, of_most), look_up(tables.by_value[1], most, of_most));
+    const Index of_most = index_of(most);
+    const Halves by_most = interleave(look_up(tables.by_value[0], of_most), look_up(tables.by_value[1], of_most));
     const Halves v = widened(most), spread = widened(range), away = widened(distance);
     const Saturation low = saturation_of(spread.low, v.low, by_most.low);
     const Saturation high = saturation_of(spread.high, v.high, by_most.high);
@@ -129,9 +128,8 @@ MILLRACE_AUGMENT_INLINE void take_apart(const Planes& planes, std::size_t at, st
     _mm512_store_si512(parts.scaled + i, low.scaled);
     _mm512_store_si512(parts.scaled + i + 32, high.scaled);
 
-    const Quarters of_range = quarters_of(range);
-    const Halves by_range =
-        interleave(look_up(tables.by_range[0], range, of_range), look_up(tables.by_range[1], range, of_range));
+    const Index of_range = index_of(range);
+    const Halves by_range = interleave(look_up(tables.by_range[0], of_range), look_up(tables.by_range[1], of_range));
     const __m512i twice = packed({hue_of(product(away.low, eighty_five), spread.low, by_range.low),
                                   hue_of(product(away.high, eighty_five), spread.high, by_range.high)});
     // Rounded down where it is added, up where it is subtracted.
@@ -143,8 +141,7 @@ MILLRACE_AUGMENT_INLINE void take_apart(const Planes& planes, std::size_t at, st
     const __m512i h = _mm512_mask_sub_epi8(_mm512_add_epi8(base, turn), is_less, base, turn);
     const __m512i byte = _mm512_and_si512(_mm512_srli_epi16(h, 3), all_bytes(31));
     const __mmask64 is_below =
-        _mm512_mask_test_epi8_mask(is_exact, _mm512_permutexvar_epi8(byte, bytes_of(tables.below)),
-                                   _mm512_permutexvar_epi8(h, bytes_of(tables.bit)));
+        _mm512_mask_test_epi8_mask(is_exact, look_up_32(tables.below, byte), look_up_8(tables.bit, h));
     _mm512_store_si512(parts.hue + i, _mm512_mask_sub_epi8(h, is_below, h, all_bytes(1)));
   }
 }
@@ -156,9 +153,9 @@ MILLRACE_AUGMENT_INLINE void put_together(const HueParts& parts, Byte shift, con
   const __m512i widening = opaque(771);
   for (std::size_t i = 0; i < count; i += 64) {
     const __m512i hue = bytes_of(parts.hue + i), most = bytes_of(parts.most + i);
-    const Quarters of_hue = quarters_of(hue);
-    const Halves part = widened(look_up(lengths, hue, of_hue));
-    const __m512i place = look_up(places, hue, of_hue);
+    const Index of_hue = index_of(hue);
+    const Halves part = widened(look_up(lengths, of_hue));
+    const __m512i place = look_up(places, of_hue);
     const __m512i low = loss_of(_mm512_load_si512(parts.scaled + i), part.low, widening);
     const __m512i high = loss_of(_mm512_load_si512(parts.scaled + i + 32), part.high, widening);
     const __m512i between = _mm512_sub_epi8(most, packed({low, high}));

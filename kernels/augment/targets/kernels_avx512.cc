@@ -30,28 +30,19 @@ namespace {
 #include "kernels/augment/targets/geometry_loop.h"
 #include "kernels/augment/targets/kernels_loop.h"
 
-#include "kernels/augment/targets/colour_avx512.h"
+#include "kernels/augment/targets/vectors_avx512.h"
 
-#include "kernels/augment/targets/blur_avx512.h"
-#include "kernels/augment/targets/geometry_avx512.h"
-#include "kernels/augment/targets/hue_avx512.h"
+#include "kernels/augment/targets/moves_avx512.h"
 
-constexpr Kernels make_kernels() {
-  Kernels kernels = kernels_with(map_bytes, hue_bytes);
+#include "kernels/augment/targets/loops_avx512.h"
+
+constexpr Kernels with_rows(Kernels kernels) {
   kernels.split = split_pixels;
   kernels.merge = merge_pixels;
-  kernels.grey = grey_bytes;
-  kernels.grey_sum = sum_of_grey;
-  kernels.prepare = prepare_tables;
-  kernels.saturate = saturate_bytes;
-  kernels.blend = blend_bytes;
-  kernels.copy_fixed = copy_fixed_gathered;
-  kernels.sample = sample_gathered;
-  kernels.box = box_halves;
   return kernels;
 }
 
-constexpr Kernels kKernels = make_kernels();
+constexpr Kernels kKernels = with_rows(make_kernels());
 
 }  // namespace
 
