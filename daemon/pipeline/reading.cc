@@ -213,23 +213,22 @@ bool Reading::keeps_his_turn(const Batch& batch) const {
 bool Reading::has_to_wait(const Batch& batch) const {
   if (!is_bounded(batch)) return has_all_of_his(batch);
   const UserId user = batch.owner().user;
-  const std::uint32_t most = most_slow_, stuck = stuck_of(user);
   const bool stand_ins_work = stuck_ >= kMostStandIns;
   const auto may_hang = [&](const TaskOut& out) {
     const Batch& its = *out.batch.batch();
     return its.owner().user == user && (out.stuck || reads_slowly(its));
   };
-  if (stuck > 0 && reads_slowly(batch)) {
+  if (stuck_of(user) > 0 && reads_slowly(batch)) {
     const auto of_session = [&](const TaskOut& out) { return &out.batch.batch()->session() == &batch.session(); };
-    const std::uint32_t bound = tasks_.count_if(of_session) == 0 ? kFetchTasks : most;
+    const std::uint32_t bound = tasks_.count_if(of_session) == 0 ? kFetchTasks : most_slow_;
     if (tasks_.count_if(may_hang) >= (stand_ins_work ? 1 : bound)) return true;
   }
   const std::uint32_t without_stand_in = stand_ins_work ? stuck_ - static_cast<std::uint32_t>(kMostStandIns) : 0;
   if (without_stand_in > 0 && tasks_of(user) == 0) return false;
   const auto slow = [](const TaskOut& out) { return out.slow && !out.stuck; };
   const auto his = [&](const TaskOut& out) { return slow(out) && out.batch.batch()->owner().user == user; };
-  return tasks_.count_if(slow) + without_stand_in >= most ||
-         (shares_.has_others(user) && tasks_.count_if(his) >= std::max(1U, most / 2));
+  return tasks_.count_if(slow) + without_stand_in >= most_slow_ ||
+         (shares_.has_others(user) && tasks_.count_if(his) >= std::max(1U, most_slow_ / 2));
 }
 
 // From the first task that is out until none is.
