@@ -50,6 +50,26 @@ MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t add_res
 }
 static_assert(offsetof(HuffmanTable, entries) == 0);
 
+// Whether the entry ends within the block: no block's end lies between where the last byte and the reach beyond it are,
+// at most one block. So bit 7 of both is the same, of which a byte's sign tells.
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) bool stays(std::uintptr_t last, TableAddress table,
+                                                                      std::uint64_t index) {
+  static_assert(kBlockBytes == 128);
+  bool crosses;
+  auto reached = static_cast<std::uint32_t>(last);
+  asm("addb %c[at](%[table], %[index], 8), %b[reached]\n\txorb %b[last], %b[reached]"
+      : [reached] "+r"(reached), "=@ccs"(crosses)
+      : [last] "r"(last), [table] "r"(table), [index] "r"(index), [at] "i"(static_cast<int>(EntryField::kReach)),
+        "m"(entries_at(table))
+      : "cc");
+  return !crosses;
+}
+// In its own register: a compiler would take another one, and move it back.
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) void advance(std::uintptr_t& last, std::uint64_t by,
+                                                                        std::uint64_t end) {
+  asm("add %[by], %[last]\n\tor %[end], %[last]" : [last] "+r"(last) : [by] "r"(by), [end] "r"(end) : "cc");
+}
+
 // The other table follows where `end` is not 0. Compilers would make a branch of it.
 MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) void switch_if(std::uint64_t end, Cursor& cursor) {
   asm("test %k[end], %k[end]\n\tcmovnz %c[table_at](%[then]), %[table]\n\tcmovnz %c[next_at](%[then]), %[then]"

@@ -1,5 +1,5 @@
 // The entropy decoder's inner loop, for a file that has defined MILLRACE_JPEG_TARGET, the attribute of the instruction
-// set, entry_byte(), entry_first(), add_rest(), switch_if() and code_length(). Included once by each such file, in
+// set, entry_byte(), entry_first(), add_rest(), stays(), advance(), switch_if() and code_length(). Included once by each such file, in
 // its anonymous namespace.
 //
 // A look-up has no branch but the one that leaves for the rare way: where a block ends cannot be foreseen, and a
@@ -44,7 +44,7 @@ MILLRACE_JPEG_INLINE std::uint64_t apply(Cursor& cursor, std::uint64_t index) {
   const std::uint64_t value = add_rest(cursor.bits >> (-length & 63), table, index);
   consume(cursor, length);
   const std::uint64_t end = entry_byte<EntryField::kEnd>(table, index);
-  cursor.last = (cursor.last + entry_byte<EntryField::kAdvance>(table, index)) | end;
+  advance(cursor.last, entry_byte<EntryField::kAdvance>(table, index), end);
   store(cursor.last - 1, value);
   return end;
 }
@@ -52,11 +52,11 @@ MILLRACE_JPEG_INLINE std::uint64_t apply(Cursor& cursor, std::uint64_t index) {
 // One table entry, of one or two symbols. False: nothing done, the rare way has to.
 MILLRACE_JPEG_INLINE bool look_up(Cursor& cursor) {
   const std::uint64_t index = cursor.bits >> (64 - kIndexBits);
-  const std::uint64_t reached = cursor.last % kBlockBytes + entry_byte<EntryField::kReach>(cursor.table, index);
-  if (__builtin_expect(reached < kBlockBytes, 1)) {
+  if (__builtin_expect(stays(cursor.last, cursor.table, index), 1)) {
     switch_if(apply(cursor, index), cursor);
     return true;
   }
+  const std::uint64_t reached = cursor.last % kBlockBytes + entry_byte<EntryField::kReach>(cursor.table, index);
   if (reached > kBlockBytes || entry_byte<EntryField::kEnd>(cursor.table, index) != 0) return false;
   apply(cursor, index);  // fills the block, which has no EOB then
   turn(cursor);

@@ -22,6 +22,14 @@ inline std::uint64_t add_rest(std::uint64_t value, TableAddress table, std::uint
   return value + field_of(table_at(table).entries[index], EntryField::kRest);
 }
 
+// Whether the entry ends within the block.
+inline bool stays(std::uintptr_t last, TableAddress table, std::uint64_t index) {
+  return last % kBlockBytes + entry_byte<EntryField::kReach>(table, index) < kBlockBytes;
+}
+inline void advance(std::uintptr_t& last, std::uint64_t by, std::uint64_t end) {
+  last = (last + by) | end;
+}
+
 inline __attribute__((always_inline)) void switch_if(std::uint64_t end, Cursor& cursor) {
   const TableSwitch then = *cursor.then;
   cursor.table = end != 0 ? then.table : cursor.table;

@@ -54,7 +54,7 @@ struct LongCode {
 inline constexpr std::size_t kMostLongCodes = 1 + 256 + 6 * 64;
 
 struct HuffmanTable {
-  static constexpr std::uint8_t kLeave = 255;
+  static constexpr std::uint8_t kLeave = 128;  // more than any entry that applies, and it crosses one end of a block
   static constexpr std::uint8_t kEndOfBlock = 127;
   static constexpr std::uint8_t kBehindDc = 1;
   alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
