@@ -55,6 +55,7 @@ const InverseDct& inverse_dct(Target target);
 const InverseDct& scalar_inverse_dct();
 #if defined(__x86_64__)
 const InverseDct& avx2_inverse_dct();
+const InverseDct& avx512bw_inverse_dct();
 const InverseDct& avx512_inverse_dct();
 #endif
 

@@ -94,6 +94,7 @@ const InverseDct& scalar_inverse_dct() {
 const InverseDct& inverse_dct(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_inverse_dct();
+  if (target == Target::kAvx512Bw) return avx512bw_inverse_dct();
   if (target != Target::kScalar) return avx2_inverse_dct();
 #endif
   static_cast<void>(target);
