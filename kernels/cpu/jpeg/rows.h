@@ -24,6 +24,17 @@ static_assert([] {
   return true;
 }());
 
+// The same of twice a chroma sample's distance from the middle, with whole parts. Green's factors of that, in units of
+// 2^-16, are exact.
+inline constexpr std::int16_t kRedOfTwoCr = 22971, kBlueOfTwoCb = 29033, kGreenOfTwoCb = -11277, kGreenOfTwoCr = -23401;
+static_assert([] {
+  for (int x = -128; x < 128; ++x) {
+    if ((2 * x * kRedOfTwoCr + (1 << 14)) >> 15 != (x * 91881 + (1 << 15)) >> 16) return false;
+    if ((2 * x * kBlueOfTwoCb + (1 << 14)) >> 15 != (x * 116130 + (1 << 15)) >> 16) return false;
+  }
+  return 2 * kGreenOfTwoCb == -22554 && 2 * kGreenOfTwoCr == -46802;
+}());
+
 struct PixelRowKernels {
   // 2 * count samples from `in`: 3/4 of the nearer, 1/4 of the further. in[-1] and in[count] are read.
   void (*widen)(const std::uint8_t* in, int count, std::uint8_t* out);
@@ -42,6 +53,7 @@ const PixelRowKernels& pixel_row_kernels(Target target);
 const PixelRowKernels& scalar_pixel_row_kernels();
 #if defined(__x86_64__)
 const PixelRowKernels& avx2_pixel_row_kernels();
+const PixelRowKernels& avx512bw_pixel_row_kernels();
 const PixelRowKernels& avx512_pixel_row_kernels();
 #endif
 

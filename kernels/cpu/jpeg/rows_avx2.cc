@@ -68,18 +68,16 @@ struct Rgb {
   __m256i red, green, blue;
 };
 
-// Words. Green's two products are rounded together.
+// Words. `cb`, `cr`: twice the distance from the middle. Green's two products are rounded together.
 MILLRACE_AVX2_INLINE Rgb convert(__m256i y, __m256i cb, __m256i cr) {
-  const __m256i red = _mm256_add_epi16(_mm256_mulhrs_epi16(cr, _mm256_set1_epi16(kRedOfCr)), cr);
-  const __m256i blue =
-      _mm256_add_epi16(_mm256_mulhrs_epi16(cb, _mm256_set1_epi16(kBlueOfCb)), _mm256_add_epi16(cb, cb));
-  const __m256i factors = _mm256_set1_epi32(18734 * 65536 + (-22554 & 0xFFFF));
+  const __m256i red = _mm256_mulhrs_epi16(cr, _mm256_set1_epi16(kRedOfTwoCr));
+  const __m256i blue = _mm256_mulhrs_epi16(cb, _mm256_set1_epi16(kBlueOfTwoCb));
+  const __m256i factors = _mm256_set1_epi32(kGreenOfTwoCr * 65536 + (kGreenOfTwoCb & 0xFFFF));
   const __m256i half = _mm256_set1_epi32(1 << 15);
   const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), factors);
   const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(cb, cr), factors);
-  const __m256i both = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(low, half), 16),
-                                          _mm256_srai_epi32(_mm256_add_epi32(high, half), 16));
-  const __m256i green = _mm256_sub_epi16(both, cr);
+  const __m256i green = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(low, half), 16),
+                                           _mm256_srai_epi32(_mm256_add_epi32(high, half), 16));
   return {_mm256_add_epi16(y, red), _mm256_add_epi16(y, green), _mm256_add_epi16(y, blue)};
 }
 
@@ -87,15 +85,23 @@ MILLRACE_AVX2_INLINE __m256i load32(const std::uint8_t* in) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
 }
 
-// 32 pixels, a byte a sample.
+// Bytes that are even words, and odd ones, of which the first operand has weights.
+MILLRACE_AVX2_INLINE __m256i twice_even(__m256i bytes) {
+  return _mm256_maddubs_epi16(_mm256_set1_epi16(2), bytes);
+}
+MILLRACE_AVX2_INLINE __m256i twice_odd(__m256i bytes) {
+  return _mm256_maddubs_epi16(_mm256_set1_epi16(2 * 256), bytes);
+}
+
+// 32 pixels, a byte a sample; in each lane the even ones before the odd ones.
 MILLRACE_AVX2_INLINE Rgb convert_bytes(__m256i y, __m256i cb, __m256i cr) {
-  const __m256i zero = _mm256_setzero_si256(), middle = _mm256_set1_epi16(128);
-  const Rgb low = convert(_mm256_unpacklo_epi8(y, zero), _mm256_sub_epi16(_mm256_unpacklo_epi8(cb, zero), middle),
-                          _mm256_sub_epi16(_mm256_unpacklo_epi8(cr, zero), middle));
-  const Rgb high = convert(_mm256_unpackhi_epi8(y, zero), _mm256_sub_epi16(_mm256_unpackhi_epi8(cb, zero), middle),
-                           _mm256_sub_epi16(_mm256_unpackhi_epi8(cr, zero), middle));
-  return {_mm256_packus_epi16(low.red, high.red), _mm256_packus_epi16(low.green, high.green),
-          _mm256_packus_epi16(low.blue, high.blue)};
+  const __m256i middle = _mm256_set1_epi8(static_cast<char>(128));
+  cb = _mm256_xor_si256(cb, middle);
+  cr = _mm256_xor_si256(cr, middle);
+  const Rgb even = convert(_mm256_and_si256(y, _mm256_set1_epi16(255)), twice_even(cb), twice_even(cr));
+  const Rgb odd = convert(_mm256_srli_epi16(y, 8), twice_odd(cb), twice_odd(cr));
+  return {_mm256_packus_epi16(even.red, odd.red), _mm256_packus_epi16(even.green, odd.green),
+          _mm256_packus_epi16(even.blue, odd.blue)};
 }
 
 // For each third of 16 pixels and each channel: which sample goes where; -128 leaves a zero. The same for both lanes.
@@ -126,7 +132,8 @@ constexpr TurnTable kTurns = [] {
   for (int part = 0; part < 3; ++part) {
     for (int i = 0; i < 32; ++i) {
       const int at = 16 * part + i % 16;
-      table.from[at % 3][i] = static_cast<std::int8_t>(at / 3);
+      const int pixel = at / 3;
+      table.from[at % 3][i] = static_cast<std::int8_t>(pixel / 2 + pixel % 2 * 8);
       table.red[part][i] = at % 3 == 0 ? -1 : 0;
       table.green[part][i] = at % 3 == 1 ? -1 : 0;
     }
@@ -167,10 +174,10 @@ MILLRACE_AVX2_INLINE void store_half(const Rgb& words, std::uint8_t* pixels) {
 MILLRACE_AVX2 void short_to_rgb(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
                                 std::uint8_t* pixels) {
   const __m256i middle = _mm256_set1_epi16(128);
+  const auto twice = [middle](const std::uint8_t* in)
+                         MILLRACE_AVX2 { return _mm256_slli_epi16(_mm256_sub_epi16(load_wide(in), middle), 1); };
   for (const std::ptrdiff_t i : {0, count - kStep}) {
-    const __m256i cb = _mm256_sub_epi16(load_wide(blue + i), middle);
-    const __m256i cr = _mm256_sub_epi16(load_wide(red + i), middle);
-    store_half(convert(load_wide(luma + i), cb, cr), pixels + 3 * i);
+    store_half(convert(load_wide(luma + i), twice(blue + i), twice(red + i)), pixels + 3 * i);
   }
 }
 

@@ -54,6 +54,7 @@ const PixelRowKernels& scalar_pixel_row_kernels() {
 const PixelRowKernels& pixel_row_kernels(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_pixel_row_kernels();
+  if (target == Target::kAvx512Bw) return avx512bw_pixel_row_kernels();
   if (target != Target::kScalar) return avx2_pixel_row_kernels();
 #endif
   static_cast<void>(target);
