@@ -13,6 +13,7 @@ using Find = int (*)(const Need&);
 Find find_for(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512 && has_unpacking_vectors()) return find_shape_avx512;
+  if (target == Target::kAvx512Bw) return find_shape_avx512bw;
   if (target != Target::kScalar) return find_shape_avx2;
 #endif
   static_cast<void>(target);

@@ -21,6 +21,7 @@ struct Need {
 int find_shape(const Need& need);
 #if defined(__x86_64__)
 int find_shape_avx2(const Need& need);
+int find_shape_avx512bw(const Need& need);
 int find_shape_avx512(const Need& need);  // REQUIRES: has_unpacking_vectors() of unpack.h
 #endif
 
