@@ -30,6 +30,7 @@ struct AxisTable {
   // Columns: whose kernel runs them. A target hands over what does not suit it: pictures narrower than its loads, very
   // steep shrinking.
   Target packed_for = Target::kScalar;
+  int windows = 0;  // columns of kAvx2 and kAvx512Bw: windows a vector; 0: pixel by pixel
 
   struct Step {
     std::int32_t source;  // byte offset into the row

@@ -53,6 +53,7 @@ void plain_horizontal_rows(const AxisTable& columns, const std::uint8_t* const r
 void plain_interleave(const std::uint8_t* const rows[kQuadRows], int first, int samples, std::uint8_t* quad);
 #if defined(__x86_64__)
 const RowKernels& avx2_row_kernels();
+const RowKernels& avx512bw_row_kernels();
 const RowKernels& avx512_row_kernels();
 #endif
 

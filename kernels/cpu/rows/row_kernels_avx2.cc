@@ -2,8 +2,9 @@
 // eight outputs for each half without overflow; the two sums meet in one shift and one add. Exact: every step is modulo
 // 2^32, as the definition's is.
 //
-// The horizontal pass takes one pixel of four rows at a time, from loads of 16 bytes a row; at the right end of a row
-// the loads step back so that they end with the row, and pictures too narrow even for that go through the plain loop.
+// The horizontal pass goes by windows (row_windows.h). Where taps are too far apart for that it takes one pixel of four
+// rows at a time, from loads of 16 bytes a row; at the right end of a row the loads step back so that they end with the
+// row, and pictures too narrow even for that go through the plain loop.
 #include "kernels/cpu/rows/row_kernels.h"
 
 #if defined(__x86_64__)
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <cstring>
+
+#include "kernels/cpu/rows/row_windows.h"
 
 #define MILLRACE_AVX2 __attribute__((target("avx2")))
 
@@ -49,6 +52,8 @@ void pack_pixel(AxisTable& table, int x, int position) {
 }
 
 void pack_columns(AxisTable& table) {
+  table.packed_for = Target::kAvx2;
+  if (pack_row_windows(2, table)) return;
   const int channels = table.spec.channels;
   const Loads loads = loads_of(table);
   const int load = channels == 1 ? 4 : 16;
@@ -340,6 +345,7 @@ void filter(const AxisTable& table, const std::uint8_t* const rows[kQuadRows], c
 
 void horizontal(const AxisTable& columns, const std::uint8_t* const rows[kQuadRows], std::uint8_t* quad) {
   if (columns.packed_for == Target::kScalar) return plain_horizontal(columns, rows, quad);
+  if (columns.windows > 0) return windows_avx2(columns, rows, quad);
   std::uint8_t* const second = quad + pair_bytes(columns.spec.count * columns.spec.channels);
   columns.clamps ? filter(columns, rows, QuadOutput<true>{{quad, second}})
                  : filter(columns, rows, QuadOutput<false>{{quad, second}});
@@ -348,6 +354,7 @@ void horizontal(const AxisTable& columns, const std::uint8_t* const rows[kQuadRo
 void horizontal_rows(const AxisTable& columns, const std::uint8_t* const rows[kQuadRows],
                      std::uint8_t* const out[kQuadRows]) {
   if (columns.packed_for == Target::kScalar) return plain_horizontal_rows(columns, rows, out);
+  if (columns.windows > 0) return windows_rows_avx2(columns, rows, out);
   filter(columns, rows, RowsOutput{{out[0], out[1], out[2], out[3]}});
 }
 
@@ -412,6 +419,12 @@ void vertical(const AxisTable& rows, int y, const std::uint8_t* const* quads, in
       return filter_columns<2>(pair_weights(rows, y), pairs, samples, out);
     case 3:
       return filter_columns<3>(pair_weights(rows, y), pairs, samples, out);
+    case 4:
+      return filter_columns<4>(pair_weights(rows, y), pairs, samples, out);
+    case 5:
+      return filter_columns<5>(pair_weights(rows, y), pairs, samples, out);
+    case 6:
+      return filter_columns<6>(pair_weights(rows, y), pairs, samples, out);
     default:
       return filter_many_columns(pair_weights(rows, y), pairs, count, samples, out);
   }

@@ -160,6 +160,7 @@ const RowKernels& scalar_row_kernels() {
 const RowKernels& row_kernels(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_row_kernels();
+  if (target == Target::kAvx512Bw) return avx512bw_row_kernels();
   if (target != Target::kScalar) return avx2_row_kernels();
 #endif
   (void)target;
