@@ -22,6 +22,7 @@ const StoreKernels& store_kernels(Target target);
 const StoreKernels& scalar_store_kernels();
 #if defined(__x86_64__)
 const StoreKernels& avx2_store_kernels();
+const StoreKernels& avx512bw_store_kernels();
 const StoreKernels& avx512_store_kernels();
 #endif
 

@@ -28,6 +28,7 @@ const StoreKernels& scalar_store_kernels() {
 const StoreKernels& store_kernels(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_store_kernels();
+  if (target == Target::kAvx512Bw) return avx512bw_store_kernels();
   if (target != Target::kScalar) return avx2_store_kernels();
 #endif
   (void)target;

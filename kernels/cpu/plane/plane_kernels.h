@@ -35,6 +35,7 @@ const PlaneKernels& plane_kernels(Target target);
 const PlaneKernels& scalar_plane_kernels();
 #if defined(__x86_64__)
 const PlaneKernels& avx2_plane_kernels();
+const PlaneKernels& avx512bw_plane_kernels();
 const PlaneKernels& avx512_plane_kernels();
 #endif
 

@@ -28,16 +28,20 @@ MILLRACE_AVX2_INLINE void store(std::uint8_t* out, __m256i value) {
 
 // --- the vertical pass ---
 
-// A pair of rows' 32 samples, pair by pair as 16-bit words, times both weights, added to the sums; in the order that
-// packing within 128-bit lanes undoes.
+// Words of both rows' samples, for both weights: of the even samples and of the odd ones.
+MILLRACE_AVX2_INLINE void add_words(__m256i pairs, __m256i weights, __m256i sums[2]) {
+  const __m256i even = _mm256_and_si256(pairs, _mm256_set1_epi16(0xFF)), odd = _mm256_srli_epi16(pairs, 8);
+  sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(even, weights));
+  sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(odd, weights));
+}
+
+// A pair of rows' 32 samples times both weights, added to the sums; in the order that packing within 128-bit lanes
+// undoes.
 MILLRACE_AVX2_INLINE void add_pair(const std::uint8_t* first, const std::uint8_t* second, __m256i weights,
                                    __m256i sums[4]) {
-  const __m256i a = load(first), b = load(second), zero = _mm256_setzero_si256();
-  const __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
-  sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(_mm256_unpacklo_epi8(low, zero), weights));
-  sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(_mm256_unpackhi_epi8(low, zero), weights));
-  sums[2] = _mm256_add_epi32(sums[2], _mm256_madd_epi16(_mm256_unpacklo_epi8(high, zero), weights));
-  sums[3] = _mm256_add_epi32(sums[3], _mm256_madd_epi16(_mm256_unpackhi_epi8(high, zero), weights));
+  const __m256i a = load(first), b = load(second);
+  add_words(_mm256_unpacklo_epi16(a, b), weights, sums);
+  add_words(_mm256_unpackhi_epi16(a, b), weights, sums + 2);
 }
 
 MILLRACE_AVX2_INLINE __m256i pair_of(const std::int16_t* weights) {
@@ -46,14 +50,13 @@ MILLRACE_AVX2_INLINE __m256i pair_of(const std::int16_t* weights) {
   return _mm256_set1_epi32(pair);
 }
 
-MILLRACE_AVX2_INLINE __m256i to_bytes(const __m256i values[4]) {
-  return _mm256_packus_epi16(_mm256_packs_epi32(values[0], values[1]), _mm256_packs_epi32(values[2], values[3]));
+// Values of even and of odd samples to words in their order.
+MILLRACE_AVX2_INLINE __m256i finished_words(const __m256i sums[2]) {
+  return _mm256_blend_epi16(_mm256_srli_epi32(sums[0], kWideBits), _mm256_slli_epi32(sums[1], 16 - kWideBits), 0xAA);
 }
 
 MILLRACE_AVX2_INLINE __m256i finish(const __m256i sums[4]) {
-  __m256i shifted[4];
-  for (int i = 0; i < 4; ++i) shifted[i] = _mm256_srai_epi32(sums[i], kWideBits);
-  return to_bytes(shifted);
+  return _mm256_packus_epi16(finished_words(sums), finished_words(sums + 2));
 }
 
 template <int kPairs>

@@ -60,6 +60,7 @@ const PlaneKernels& scalar_plane_kernels() {
 const PlaneKernels& plane_kernels(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_plane_kernels();
+  if (target == Target::kAvx512Bw) return avx512bw_plane_kernels();
   if (target != Target::kScalar) return avx2_plane_kernels();
 #endif
   static_cast<void>(target);
