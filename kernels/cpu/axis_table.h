@@ -30,7 +30,8 @@ struct AxisTable {
   // Columns: whose kernel runs them. A target hands over what does not suit it: pictures narrower than its loads, very
   // steep shrinking.
   Target packed_for = Target::kScalar;
-  int windows = 0;  // columns of kAvx2 and kAvx512Bw: windows a vector; 0: pixel by pixel
+  int windows = 0;           // columns of kAvx2 and kAvx512Bw: windows a vector (rows/row_windows.h); 0: pixel by pixel
+  bool upper_bytes = false;  // with windows
 
   struct Step {
     std::int32_t source;  // byte offset into the row

@@ -77,6 +77,22 @@ MILLRACE_ROWS_INLINE Vector products(Vector words, Vector weights) {
 MILLRACE_ROWS_INLINE Vector added(Vector a, Vector b) {
   return _mm512_add_epi32(a, b);
 }
+MILLRACE_ROWS_INLINE Vector zeros() {
+  return _mm512_setzero_si512();
+}
+MILLRACE_ROWS_INLINE Vector even_bytes(Vector bytes) {
+  return _mm512_and_si512(bytes, _mm512_set1_epi16(0xFF));
+}
+MILLRACE_ROWS_INLINE Vector odd_bytes(Vector bytes) {
+  return _mm512_srli_epi16(bytes, 8);
+}
+MILLRACE_ROWS_INLINE Vector byte_products(Vector bytes, Vector weights) {
+  return _mm512_maddubs_epi16(bytes, weights);
+}
+// `low` with both words of `upper`, shifted left by kLowBits: minus 2^15 fits a word.
+MILLRACE_ROWS_INLINE Vector with_upper(Vector low, Vector upper) {
+  return _mm512_sub_epi32(low, _mm512_madd_epi16(upper, _mm512_set1_epi16(-(1 << kLowBits))));
+}
 MILLRACE_ROWS_INLINE Vector joined_halves(Vector high, Vector low) {
   return _mm512_add_epi32(_mm512_slli_epi32(high, kLowBits), low);
 }

@@ -15,10 +15,10 @@ constexpr int kWindowBytes = 16;
 // The first byte of each output sample.
 std::vector<std::int32_t> first_bytes(const AxisTable& table) {
   const int channels = table.spec.channels;
-  std::vector<std::int32_t> firsts;
-  firsts.reserve(table.weights.start.size() * static_cast<std::size_t>(channels));
+  std::vector<std::int32_t> firsts(table.weights.start.size() * static_cast<std::size_t>(channels));
+  std::int32_t* first = firsts.data();
   for (const std::int32_t start : table.weights.start) {
-    for (int c = 0; c < channels; ++c) firsts.push_back(start * channels + c);
+    for (int c = 0; c < channels; ++c) *first++ = start * channels + c;
   }
   return firsts;
 }
@@ -48,13 +48,13 @@ std::vector<AxisTable::Step> steps_of(const AxisTable& table, const std::vector<
   std::vector<AxisTable::Step> steps(groups * static_cast<std::size_t>(cut.blocks() * windows));
   AxisTable::Step* step = steps.data();
   for (std::size_t sample = 0; sample < firsts.size(); sample += kWindowSamples) {
-    const auto begin = firsts.begin() + static_cast<std::ptrdiff_t>(sample);
-    const auto [low, high] =
-        std::minmax_element(begin, begin + std::min<std::ptrdiff_t>(kWindowSamples, firsts.end() - begin));
+    int low = firsts[sample], high = low;
+    for (std::size_t i = sample + 1; i < std::min(sample + kWindowSamples, firsts.size()); ++i)
+      low = std::min(low, firsts[i]), high = std::max(high, firsts[i]);
     for (int b = 0; b < cut.blocks(); ++b) {
-      const int base = std::min(*low + cut.tap(b) * channels, last_base);
+      const int base = std::min(low + cut.tap(b) * channels, last_base);
       const int last_tap = std::min(cut.tap(b) + cut.taps(b), table.weights.taps) - 1;
-      if (*high + last_tap * channels - base >= kWindowBytes) return {};
+      if (high + last_tap * channels - base >= kWindowBytes) return {};
       step[b * windows] = {base, 0};
     }
     ++step;
@@ -63,64 +63,98 @@ std::vector<AxisTable::Step> steps_of(const AxisTable& table, const std::vector<
   return steps;
 }
 
-// A tap and the one after it as words of a dword, for a byte shuffle.
-std::uint32_t words_from(int byte, int channels) {
-  return static_cast<std::uint32_t>(byte | (byte + channels) << 16) | 0x80008000U;
+// Four bytes or two words of a vector.
+std::uint32_t bytes_of(int first, int second, int third, int fourth) {
+  const auto byte = [](int value) { return static_cast<std::uint32_t>(static_cast<std::uint8_t>(value)); };
+  return byte(first) | byte(second) << 8 | byte(third) << 16 | byte(fourth) << 24;
+}
+std::uint32_t words_of(std::int32_t first, std::int32_t second) {
+  return static_cast<std::uint16_t>(first) | static_cast<std::uint32_t>(second) << 16;
 }
 
-// PairWeights as dwords.
-struct PairDwords {
-  std::uint32_t high, low;
-};
-PairDwords dwords_of(std::int32_t first, std::int32_t second) {
+// Four taps with the upper parts as bytes: three dwords.
+std::uint32_t* put_bytes(const std::int32_t* weight, std::uint32_t* out) {
+  const auto high = [&](int t) { return weight[t] >> kLowBits; };
+  const auto low = [&](int t) { return weight[t] & ((1 << kLowBits) - 1); };
+  out[0] = bytes_of(high(0), high(2), high(1), high(3));
+  out[1] = words_of(low(0), low(1));
+  out[2] = words_of(low(2), low(3));
+  return out + 3;
+}
+// A pair of taps: two.
+std::uint32_t* put_words(const std::int32_t* weight, std::uint32_t* out) {
   PairWeights pair;
-  pack_weight(pair, 0, first);
-  pack_weight(pair, 1, second);
-  const auto joined = [](const std::int16_t words[2]) {
-    return static_cast<std::uint16_t>(words[0]) | static_cast<std::uint32_t>(words[1]) << 16;
-  };
-  return {joined(pair.high), joined(pair.low)};
+  for (int t = 0; t < 2; ++t) pack_weight(pair, t, weight[t]);
+  out[0] = words_of(pair.high[0], pair.high[1]);
+  out[1] = words_of(pair.low[0], pair.low[1]);
+  return out + 2;
 }
 
-// The lines of one sample; `at` is its dword of the first of them.
-void pack_sample(const AxisTable& table, const PairDwords* pairs, const AxisTable::Step* step, int first,
-                 std::uint8_t* at) {
-  const int channels = table.spec.channels, windows = table.windows;
-  const std::ptrdiff_t vector = static_cast<std::ptrdiff_t>(windows) * kWindowBytes;
-  for (int b = 0; b < table.blocks + table.pairs; ++b, step += windows) {
-    const std::uint32_t words = words_from(first - step->source, channels);
-    std::memcpy(at, &words, sizeof words);
-    at += vector;
-    for (int p = b < table.blocks ? 2 : 1; p > 0; --p, ++pairs, first += 2 * channels, at += 2 * vector) {
-      std::memcpy(at, &pairs->high, sizeof pairs->high);
-      std::memcpy(at + vector, &pairs->low, sizeof pairs->low);
-    }
+// The weights of all pixels, of each a dword for each vector of weights.
+std::vector<std::uint32_t> weight_dwords(const AxisTable& table) {
+  const int taps = table.weights.taps, blocks = table.blocks, pairs = table.pairs;
+  const std::size_t count = table.weights.start.size();
+  std::vector<std::uint32_t> dwords(count * static_cast<std::size_t>(weight_vectors(table)));
+  std::vector<std::int32_t> padded(static_cast<std::size_t>(4 * blocks + 2 * pairs));
+  std::uint32_t* out = dwords.data();
+  for (const std::int32_t *weight = table.weights.weight.data(), *last = weight + count * taps; weight < last;
+       weight += taps) {
+    for (int t = 0; t < taps; ++t) padded[static_cast<std::size_t>(t)] = weight[t];
+    const std::int32_t* in = padded.data();
+    const std::int32_t* const end = in + padded.size();
+    for (int b = table.upper_bytes ? blocks : 0; b > 0; --b, in += 4) out = put_bytes(in, out);
+    for (; in < end; in += 2) out = put_words(in, out);
+  }
+  return dwords;
+}
+
+// A dword for each lane of a vector of shuffle indices. `pattern`: those of a sample at byte 0.
+void put_indices(const std::int32_t* firsts, int lanes, const AxisTable::Step* step, int skipped, std::uint32_t pattern,
+                 std::uint8_t* line) {
+  for (int lane = 0; lane < lanes; ++lane) {
+    const auto byte = static_cast<std::uint32_t>(firsts[lane] + skipped - step[lane / kWindowSamples].source);
+    const std::uint32_t indices = pattern + byte * 0x01010101U;
+    std::memcpy(line + 4 * lane, &indices, sizeof indices);
   }
 }
 
 // The lines of all samples.
 void pack_lines(AxisTable& table, const std::vector<std::int32_t>& firsts) {
-  const int channels = table.spec.channels, taps = table.weights.taps, blocks = table.blocks + table.pairs;
-  const std::size_t group = static_cast<std::size_t>(table.windows) * kWindowSamples;
-  const std::size_t group_bytes = group * sizeof(std::uint32_t) * static_cast<std::size_t>(window_vectors(table));
-  const std::size_t groups = (firsts.size() + group - 1) / group;
-  table.lines.assign((groups * group_bytes + sizeof(Line) - 1) / sizeof(Line), Line{});
-  std::vector<PairDwords> pairs(static_cast<std::size_t>(2 * table.blocks + table.pairs));
-  const std::int32_t* weight = table.weights.weight.data();
-  std::uint8_t* lines = table.packed_bytes();
-  const AxisTable::Step* steps = table.steps.data();
-  std::size_t lane = 0;
-  for (std::size_t sample = 0; sample < firsts.size(); weight += taps) {
-    for (int t = 0; t < taps; t += 2)
-      pairs[static_cast<std::size_t>(t) / 2] = dwords_of(weight[t], t + 1 < taps ? weight[t + 1] : 0);
-    for (int c = 0; c < channels; ++c, ++sample) {
-      pack_sample(table, pairs.data(), steps + lane / kWindowSamples, firsts[sample], lines + 4 * lane);
-      if (++lane < group) continue;
-      lane = 0;
-      lines += group_bytes;
-      steps += blocks * table.windows;
+  const int channels = table.spec.channels, windows = table.windows, blocks = table.blocks, pairs = table.pairs;
+  const int lanes = windows * kWindowSamples, samples = static_cast<int>(firsts.size());
+  const int per_block = block_vectors(table) - 1, per_pixel = weight_vectors(table);
+  const std::uint32_t pair = bytes_of(0, 0x80, channels, 0x80);
+  const std::uint32_t two = table.upper_bytes ? bytes_of(0, 2 * channels, channels, 3 * channels) : pair;
+  const std::size_t vector = static_cast<std::size_t>(windows) * kWindowBytes;
+  const std::size_t groups = (firsts.size() + lanes - 1) / lanes;
+  table.lines.assign((groups * vector * window_vectors(table) + sizeof(Line) - 1) / sizeof(Line), Line{});
+  const std::vector<std::uint32_t> dwords = weight_dwords(table);
+  std::vector<std::int32_t> pixels(firsts.size());  // where the dwords of a sample's pixel begin
+  for (int x = 0; x < table.spec.count; ++x)
+    std::fill_n(&pixels[static_cast<std::size_t>(x) * channels], channels, x * per_pixel);
+  std::uint8_t* line = table.packed_bytes();
+  const AxisTable::Step* step = table.steps.data();
+  for (int sample = 0; sample < samples; sample += lanes) {
+    const int count = std::min(lanes, samples - sample);
+    const std::int32_t* const pixel = &pixels[static_cast<std::size_t>(sample)];
+    const std::uint32_t* weights = dwords.data();
+    for (int b = 0, skipped = 0; b < blocks + pairs; ++b, step += windows) {
+      const bool whole = b < blocks;
+      put_indices(&firsts[static_cast<std::size_t>(sample)], count, step, skipped, whole ? two : pair, line);
+      line += vector;
+      for (int v = whole ? per_block : 2; v > 0; --v, ++weights, line += vector) {
+        for (int lane = 0; lane < count; ++lane) std::memcpy(line + 4 * lane, weights + pixel[lane], sizeof *weights);
+      }
+      skipped += (whole ? 4 : 2) * channels;
     }
   }
+}
+
+// No weight is negative, so those of an output add up to 128 in their upper parts; one alone must stay below that.
+bool has_upper_bytes(const AxisTable& table) {
+  std::int32_t most = 0;
+  for (const std::int32_t weight : table.weights.weight) most = std::max(most, weight);
+  return table.blocks > 0 && !table.clamps && most < 128 << kLowBits;
 }
 
 }  // namespace
@@ -138,6 +172,7 @@ bool pack_row_windows(int windows, AxisTable& table) {
   table.windows = windows;
   table.blocks = cut.two;
   table.pairs = cut.one;
+  table.upper_bytes = has_upper_bytes(table);
   table.steps = std::move(steps);
   pack_lines(table, firsts);
   return true;

@@ -3,8 +3,12 @@
 // bits. Internal to kernels/cpu.
 //
 // Taps come in blocks of two pairs (table.blocks) and then of one (table.pairs). Every window has a step for each block:
-// where its 16 bytes lie. A group's lines are vectors, for each block: the shuffle that takes the first pair of taps of
-// each sample as two words, then for each pair the upper parts of the weights and their lower parts (PairWeights).
+// where its 16 bytes lie. A group's lines are vectors, for each block: a byte shuffle, then weights, a dword a sample:
+//   of one pair    taps 0 and 1 as words; the weights' upper parts and lower parts (PairWeights)
+//   of two         the first pair as words, with which the second is 2 * channels bytes further; PairWeights of both
+//   table.upper_bytes, of two   taps 0, 2, 1, 3 as bytes; the upper parts as bytes in that order; the lower parts of 0
+//                  and 1 as words, of 2 and 3. Weight = upper * 2^kLowBits + lower, lower positive.
+// Upper bytes are for tables without negative weights. Then no sum of two taps times these leaves 16 bits.
 #pragma once
 
 #if defined(__x86_64__)
@@ -17,9 +21,16 @@ namespace millrace::kernels {
 
 inline constexpr int kWindowSamples = 4;
 
-// Vectors of a group.
+// Vectors of a block of two pairs, of a group.
+constexpr int block_vectors(const AxisTable& table) {
+  return table.upper_bytes ? 4 : 5;
+}
 constexpr int window_vectors(const AxisTable& table) {
-  return 5 * table.blocks + 3 * table.pairs;
+  return block_vectors(table) * table.blocks + 3 * table.pairs;
+}
+// Those of them that are weights.
+constexpr int weight_vectors(const AxisTable& table) {
+  return window_vectors(table) - table.blocks - table.pairs;
 }
 
 // Packs for vectors of `windows` windows and sets table.windows. False: too few bytes hold the taps, and nothing has

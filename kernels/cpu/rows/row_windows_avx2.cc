@@ -34,6 +34,22 @@ MILLRACE_ROWS_INLINE Vector products(Vector words, Vector weights) {
 MILLRACE_ROWS_INLINE Vector added(Vector a, Vector b) {
   return _mm256_add_epi32(a, b);
 }
+MILLRACE_ROWS_INLINE Vector zeros() {
+  return _mm256_setzero_si256();
+}
+MILLRACE_ROWS_INLINE Vector even_bytes(Vector bytes) {
+  return _mm256_and_si256(bytes, _mm256_set1_epi16(0xFF));
+}
+MILLRACE_ROWS_INLINE Vector odd_bytes(Vector bytes) {
+  return _mm256_srli_epi16(bytes, 8);
+}
+MILLRACE_ROWS_INLINE Vector byte_products(Vector bytes, Vector weights) {
+  return _mm256_maddubs_epi16(bytes, weights);
+}
+// `low` with both words of `upper`, shifted left by kLowBits: minus 2^15 fits a word.
+MILLRACE_ROWS_INLINE Vector with_upper(Vector low, Vector upper) {
+  return _mm256_sub_epi32(low, _mm256_madd_epi16(upper, _mm256_set1_epi16(-(1 << kLowBits))));
+}
 MILLRACE_ROWS_INLINE Vector joined_halves(Vector high, Vector low) {
   return _mm256_add_epi32(_mm256_slli_epi32(high, kLowBits), low);
 }

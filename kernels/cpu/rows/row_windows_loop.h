@@ -11,28 +11,43 @@ MILLRACE_ROWS_INLINE const std::uint8_t* vector_at(const std::uint8_t* lines, in
   return lines + static_cast<std::ptrdiff_t>(vector) * static_cast<std::ptrdiff_t>(sizeof(Vector));
 }
 
-// Adds a block of kPairs pairs of taps to four rows' sums. kFirst: the sums begin with it.
-template <int kPairs, bool kFirst>
-MILLRACE_ROWS_INLINE void add_block(const std::uint8_t* lines, const AxisTable::Step* steps,
-                                    const std::uint8_t* const* rows, std::uint8_t second_pair, Sums sums[kQuadRows]) {
-  const Vector index = load(lines);
-  const Vector high = load(vector_at(lines, 1)), low = load(vector_at(lines, 2));
-  for (int r = 0; r < kQuadRows; ++r) {
-    const Vector bytes = load_windows(rows[r], steps);
-    const Vector taps = shuffled(bytes, index);
-    Vector upper = products(taps, high), lower = products(taps, low);
-    if constexpr (kPairs == 2) {
-      const Vector more = shuffled(bytes, added_bytes(index, second_pair));
-      upper = added(upper, products(more, load(vector_at(lines, 3))));
-      lower = added(lower, products(more, load(vector_at(lines, 4))));
-    }
-    sums[r].high = kFirst ? upper : added(sums[r].high, upper);
-    sums[r].low = kFirst ? lower : added(sums[r].low, lower);
+enum class Block { kTwoPairs, kUpperBytes, kOnePair };
+constexpr int vectors_of(Block block) {
+  return block == Block::kTwoPairs ? 5 : block == Block::kUpperBytes ? 4 : 3;
+}
+
+// The sums of a block of one row's taps. With upper bytes they are all in `low`.
+template <Block kBlock>
+MILLRACE_ROWS_INLINE Sums filter_block(const std::uint8_t* lines, Vector bytes, std::uint8_t second_pair) {
+  const Vector index = load(lines), taps = shuffled(bytes, index);
+  const Vector first = load(vector_at(lines, 1)), second = load(vector_at(lines, 2));
+  if constexpr (kBlock == Block::kOnePair) return {products(taps, first), products(taps, second)};
+  const Vector third = load(vector_at(lines, 3));
+  if constexpr (kBlock == Block::kUpperBytes) {
+    const Vector low = added(products(even_bytes(taps), second), products(odd_bytes(taps), third));
+    return {zeros(), with_upper(low, byte_products(taps, first))};
+  } else {
+    const Vector more = shuffled(bytes, added_bytes(index, second_pair));
+    return {added(products(taps, first), products(more, third)),
+            added(products(taps, second), products(more, load(vector_at(lines, 4))))};
   }
 }
 
-// kBlocks, kSingles: how many there are; -1: any number.
-template <int kBlocks, int kSingles, class Output>
+// Adds a block to four rows' sums. kFirst: they begin with it.
+template <Block kBlock, bool kFirst>
+MILLRACE_ROWS_INLINE void add_block(const std::uint8_t*& lines, const AxisTable::Step*& steps,
+                                    const std::uint8_t* const* rows, std::uint8_t second_pair, Sums sums[kQuadRows]) {
+  for (int r = 0; r < kQuadRows; ++r) {
+    const Sums more = filter_block<kBlock>(lines, load_windows(rows[r], steps), second_pair);
+    sums[r].low = kFirst ? more.low : added(sums[r].low, more.low);
+    if (kFirst || kBlock != Block::kUpperBytes) sums[r].high = kFirst ? more.high : added(sums[r].high, more.high);
+  }
+  lines = vector_at(lines, vectors_of(kBlock));
+  steps += kWindows;
+}
+
+// kTwo: the blocks of two pairs. kBlocks, kSingles: how many there are of two pairs and of one; -1: any number.
+template <Block kTwo, int kBlocks, int kSingles, class Output>
 MILLRACE_ROWS_TARGET void filter_groups(const AxisTable& table, const std::uint8_t* const* in, const Output& output) {
   const std::uint8_t* const rows[kQuadRows] = {in[0], in[1], in[2], in[3]};
   const Output out = output;
@@ -43,28 +58,28 @@ MILLRACE_ROWS_TARGET void filter_groups(const AxisTable& table, const std::uint8
   const AxisTable::Step* steps = table.steps.data();
   for (int sample = 0; sample < samples; sample += kWindowSamples * kWindows) {
     Sums sums[kQuadRows];
-    int b = 0, s = 0;
-    if (blocks > 0) {
-      add_block<2, true>(lines, steps, rows, second_pair, sums);
-      lines = vector_at(lines, 5), steps += kWindows, b = 1;
-    } else {
-      add_block<1, true>(lines, steps, rows, second_pair, sums);
-      lines = vector_at(lines, 3), steps += kWindows, s = 1;
-    }
-    for (; b < blocks; ++b, lines = vector_at(lines, 5), steps += kWindows)
-      add_block<2, false>(lines, steps, rows, second_pair, sums);
-    for (; s < singles; ++s, lines = vector_at(lines, 3), steps += kWindows)
-      add_block<1, false>(lines, steps, rows, second_pair, sums);
+    blocks > 0 ? add_block<kTwo, true>(lines, steps, rows, second_pair, sums)
+               : add_block<Block::kOnePair, true>(lines, steps, rows, second_pair, sums);
+    for (int b = 1; b < blocks; ++b) add_block<kTwo, false>(lines, steps, rows, second_pair, sums);
+    for (int s = blocks > 0 ? 0 : 1; s < singles; ++s)
+      add_block<Block::kOnePair, false>(lines, steps, rows, second_pair, sums);
+    constexpr bool kIsJoined = kTwo == Block::kUpperBytes && kSingles == 0;
     Vector joined[kQuadRows];
-    for (int r = 0; r < kQuadRows; ++r) joined[r] = joined_halves(sums[r].high, sums[r].low);
+    for (int r = 0; r < kQuadRows; ++r) joined[r] = kIsJoined ? sums[r].low : joined_halves(sums[r].high, sums[r].low);
     out.take(sample, joined);
   }
 }
 
 template <class Output>
 void filter_windows(const AxisTable& table, const std::uint8_t* const* rows, const Output& out) {
-  if (table.blocks == 1 && table.pairs == 0) return filter_groups<1, 0>(table, rows, out);
-  if (table.blocks == 0 && table.pairs == 1) return filter_groups<0, 1>(table, rows, out);
-  if (table.blocks == 1 && table.pairs == 1) return filter_groups<1, 1>(table, rows, out);
-  filter_groups<-1, -1>(table, rows, out);
+  const bool one = table.blocks == 1 && table.pairs == 0;
+  if (table.upper_bytes) {
+    one ? filter_groups<Block::kUpperBytes, 1, 0>(table, rows, out)
+        : filter_groups<Block::kUpperBytes, -1, -1>(table, rows, out);
+    return;
+  }
+  if (one) return filter_groups<Block::kTwoPairs, 1, 0>(table, rows, out);
+  if (table.blocks == 0 && table.pairs == 1) return filter_groups<Block::kTwoPairs, 0, 1>(table, rows, out);
+  if (table.blocks == 1 && table.pairs == 1) return filter_groups<Block::kTwoPairs, 1, 1>(table, rows, out);
+  filter_groups<Block::kTwoPairs, -1, -1>(table, rows, out);
 }
