@@ -2,9 +2,9 @@
 // eight outputs for each half without overflow; the two sums meet in one shift and one add. Exact: every step is modulo
 // 2^32, as the definition's is.
 //
-// The horizontal pass goes by windows (row_windows.h). Where taps are too far apart for that it takes one pixel of four
-// rows at a time, from loads of 16 bytes a row; at the right end of a row the loads step back so that they end with the
-// row, and pictures too narrow even for that go through the plain loop.
+// The horizontal pass goes by windows (row_windows.h). Where taps of grey or RGB are too far apart for that it takes one
+// pixel of four rows at a time, from loads of 16 bytes a row; at the right end of a row the loads step back so that they
+// end with the row, and pictures too narrow even for that go through the plain loop.
 #include "kernels/cpu/rows/row_kernels.h"
 
 #if defined(__x86_64__)
@@ -22,9 +22,10 @@ namespace millrace::kernels {
 namespace {
 
 constexpr int kHalf = 1 << (kPrecisionBits - 1);
+constexpr int kRgb = 3;  // channels
 
 // How a pixel's taps are loaded: `loads` times 16 bytes, of which `taps` pixels are used. At the right end of a row they
-// step back by what is not used: of two pixels of RGB, ten bytes. Five fit, too, but leave only one byte.
+// step back by what is not used: of RGB, four bytes. Five pixels fit, too, but leave only one byte.
 struct Loads {
   int taps, loads, step_back;
 };
@@ -36,7 +37,6 @@ bool ends_with_pair(const AxisTable& table) {
 }
 Loads loads_of(const AxisTable& table) {
   const int taps = table.weights.taps, channels = table.spec.channels;
-  if (channels == 3 && taps <= 2) return {2, 1, 10};
   if (channels == 3 && taps == 5) return {5, 1, 1};
   return {4, (taps + 3) / 4, channels == 3 ? 4 : 0};
 }
@@ -60,7 +60,7 @@ void pack_columns(AxisTable& table) {
   const int span = loads.taps * loads.loads - (ends_with_pair(table) ? 2 : 0), last_start = table.spec.in - span;
   // From this pixel on a load would leave the row.
   const int stepping = (table.spec.in * channels - load + channels) / channels - loads.taps * (loads.loads - 1);
-  const bool wide_enough = last_start >= 0 && stepping * channels >= loads.step_back;
+  const bool wide_enough = channels != 4 && last_start >= 0 && stepping * channels >= loads.step_back;
   table.packed_for = wide_enough ? Target::kAvx2 : Target::kScalar;
   if (!wide_enough) return;
   table.blocks = loads.loads;
@@ -101,13 +101,12 @@ MILLRACE_AVX2 inline __m256i two_rows(const std::uint8_t* first, const std::uint
 
 // Shuffles that take the taps of a pair, of every channel, as words, from a load whose pixels begin `skip` bytes into
 // it.
-template <int kChannels>
 MILLRACE_AVX2 inline __m256i tap_words(int pair, int skip) {
   alignas(16) std::int8_t index[16];
   for (int c = 0; c < 4; ++c) {
     for (int word = 0; word < 2; ++word) {
-      const int byte = skip + (2 * pair + word) * kChannels + c;
-      index[4 * c + 2 * word] = static_cast<std::int8_t>(c < kChannels && byte < 16 ? byte : -1);
+      const int byte = skip + (2 * pair + word) * kRgb + c;
+      index[4 * c + 2 * word] = static_cast<std::int8_t>(c < kRgb && byte < 16 ? byte : -1);
       index[4 * c + 2 * word + 1] = -1;
     }
   }
@@ -220,11 +219,11 @@ MILLRACE_AVX2 inline Sums added(Sums a, Sums b) {
 
 // Pixels first .. last - 1, of kPairs pairs a load. kOne: of one load. What a store of bytes might change, for all that
 // a compiler knows, is copied first.
-template <int kChannels, int kPairs, bool kOne, int kSkip, class Output>
+template <int kPairs, bool kOne, int kSkip, class Output>
 MILLRACE_AVX2 void filter_pixels(const AxisTable& table, int first, int last, const std::uint8_t* const rows[kQuadRows],
                                  const Output& output) {
   __m256i words[kPairs];
-  for (int p = 0; p < kPairs; ++p) words[p] = tap_words<kChannels>(p, kSkip);
+  for (int p = 0; p < kPairs; ++p) words[p] = tap_words(p, kSkip);
   const std::uint8_t* const in[kQuadRows] = {rows[0], rows[1], rows[2], rows[3]};
   const Output out = output;
   const AxisTable::Step* const steps = table.steps.data();
@@ -237,12 +236,12 @@ MILLRACE_AVX2 void filter_pixels(const AxisTable& table, int first, int last, co
     Sums b = filter_load<kPairs>(two_rows(in[1] + at, in[3] + at), words, weights);
     pairs += kPairs;
     for (int load = 1; load < loads; ++load, pairs += kPairs) {
-      at += 4 * kChannels;
+      at += 4 * kRgb;
       const Halves<kPairs> more = weights_of<kPairs>(pairs);
       a = added(a, filter_load<kPairs>(two_rows(in[0] + at, in[2] + at), words, more));
       b = added(b, filter_load<kPairs>(two_rows(in[1] + at, in[3] + at), words, more));
     }
-    out.take(static_cast<std::ptrdiff_t>(x) * kChannels, joined(a.high, a.low), joined(b.high, b.low));
+    out.take(static_cast<std::ptrdiff_t>(x) * kRgb, joined(a.high, a.low), joined(b.high, b.low));
   }
 }
 
@@ -250,7 +249,7 @@ MILLRACE_AVX2 void filter_pixels(const AxisTable& table, int first, int last, co
 template <int kSkip, class Output>
 MILLRACE_AVX2 void filter_to_pair(const AxisTable& table, int first, int last,
                                   const std::uint8_t* const rows[kQuadRows], const Output& output) {
-  const __m256i words[2] = {tap_words<3>(0, 0), tap_words<3>(1, 0)}, end = tap_words<3>(0, kSkip);
+  const __m256i words[2] = {tap_words(0, 0), tap_words(1, 0)}, end = tap_words(0, kSkip);
   const std::uint8_t* const in[kQuadRows] = {rows[0], rows[1], rows[2], rows[3]};
   const Output out = output;
   const AxisTable::Step* const steps = table.steps.data();
@@ -325,17 +324,14 @@ MILLRACE_AVX2 void filter_grey_row(const AxisTable& table, const std::uint8_t* c
 
 template <int kPairs, bool kOne, int kSkip, class Output>
 void filter_rgb(const AxisTable& table, const std::uint8_t* const rows[kQuadRows], const Output& out) {
-  filter_pixels<3, kPairs, kOne, 0>(table, 0, table.plain_steps, rows, out);
-  filter_pixels<3, kPairs, kOne, kSkip>(table, table.plain_steps, table.spec.count, rows, out);
+  filter_pixels<kPairs, kOne, 0>(table, 0, table.plain_steps, rows, out);
+  filter_pixels<kPairs, kOne, kSkip>(table, table.plain_steps, table.spec.count, rows, out);
 }
 
 template <class Output>
 void filter(const AxisTable& table, const std::uint8_t* const rows[kQuadRows], const Output& out) {
   if (table.spec.channels == 1) return filter_grey_row(table, rows, out);
-  if (table.spec.channels == 4) return filter_pixels<4, 2, false, 0>(table, 0, table.spec.count, rows, out);
-  if (table.pairs == 1) return filter_rgb<1, true, 10>(table, rows, out);
   if (table.blocks == 1 && table.pairs == 3) return filter_rgb<3, true, 1>(table, rows, out);
-  if (table.blocks == 1) return filter_rgb<2, true, 4>(table, rows, out);
   if (ends_with_pair(table)) {
     filter_to_pair<0>(table, 0, table.plain_steps, rows, out);
     return filter_to_pair<10>(table, table.plain_steps, table.spec.count, rows, out);
