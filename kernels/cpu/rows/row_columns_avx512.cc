@@ -8,6 +8,8 @@
 #if defined(__x86_64__)
 
 #include <algorithm>
+#include <cstring>
+#include <vector>
 
 namespace millrace::kernels {
 namespace {
@@ -31,55 +33,50 @@ std::size_t lines_per_group(const AxisTable& table) {
   const std::size_t pair = static_cast<std::size_t>(table.pairs) * 3;
   return pair + (table.blocks > 0 ? 1 + static_cast<std::size_t>(kPlanes) * table.blocks : 0);
 }
-Line* pair_lines(const AxisTable& table, Line* group) {
-  return group + (table.blocks > 0 ? 1 + kPlanes * table.blocks : 0);
-}
-
 // Five or six taps: the block and the pair come from the same 64 bytes.
 bool has_one_window(const AxisTable& table) {
   return table.blocks == 1 && table.pairs == 1;
 }
 
-struct Lane {
-  int lane;
-  int offset;  // of its first tap in the window, bytes
-  const std::int32_t* weight;
-};
-
-void pack_blocks(const AxisTable& table, Line* group, const Lane& lane) {
-  for (int i = 0; i < 4; ++i)
-    group->bytes[4 * lane.lane + i] = static_cast<std::uint8_t>(lane.offset + i * table.spec.channels);
-  const std::size_t plane_bytes = table.blocks * sizeof(Line);
-  for (int t = 0; t < std::min(table.weights.taps, 4 * table.blocks); ++t) {
-    const std::uint32_t bytes = signed_bytes(lane.weight[t]);
-    std::uint8_t* at = group[1 + t / 4].bytes + 4 * lane.lane + t % 4;
-    at[0] = static_cast<std::uint8_t>(bytes >> 16);
-    at[plane_bytes] = static_cast<std::uint8_t>(bytes >> 8);
-    at[2 * plane_bytes] = static_cast<std::uint8_t>(bytes);
-  }
+// Four signed bytes, the lowest first.
+std::uint32_t bytes_of(std::uint32_t first, std::uint32_t second, std::uint32_t third, std::uint32_t fourth) {
+  return (first & 255) | (second & 255) << 8 | (third & 255) << 16 | fourth << 24;
 }
 
-void pack_pair(const AxisTable& table, Line* lines, const Lane& lane) {
-  const int before = has_one_window(table) ? 4 * table.blocks : 0;
-  for (int word = 0; word < 2; ++word) {
-    const int tap = 4 * table.blocks + word, byte = 4 * lane.lane + 2 * word;
-    lines[0].bytes[byte] = static_cast<std::uint8_t>(lane.offset + (before + word) * table.spec.channels);
-    if (tap >= table.weights.taps) continue;
-    const std::int32_t high = (lane.weight[tap] + 128) >> 8, low = lane.weight[tap] - high * 256;
-    lines[1].bytes[byte] = static_cast<std::uint8_t>(high);
-    lines[1].bytes[byte + 1] = static_cast<std::uint8_t>(high >> 8);
-    lines[2].bytes[byte] = static_cast<std::uint8_t>(low);
-    lines[2].bytes[byte + 1] = static_cast<std::uint8_t>(low >> 8);
+// The weights of all pixels, of each a dword for each line of weights.
+std::vector<std::uint32_t> weight_dwords(const AxisTable& table) {
+  const int taps = table.weights.taps, blocks = table.blocks, pairs = table.pairs;
+  const std::size_t count = table.weights.start.size(), dwords = static_cast<std::size_t>(kPlanes * blocks + 2 * pairs);
+  std::vector<std::uint32_t> all(count * dwords);
+  std::vector<std::int32_t> padded(static_cast<std::size_t>(4 * blocks + 2 * pairs));
+  const std::int32_t* weight = table.weights.weight.data();
+  std::uint32_t* out = all.data();
+  for (std::size_t x = 0; x < count; ++x, weight += taps, out += dwords) {
+    for (int t = 0; t < taps; ++t) padded[static_cast<std::size_t>(t)] = weight[t];
+    const std::int32_t* in = padded.data();
+    for (int b = 0; b < blocks; ++b, in += 4) {
+      const std::uint32_t w0 = signed_bytes(in[0]), w1 = signed_bytes(in[1]), w2 = signed_bytes(in[2]),
+                          w3 = signed_bytes(in[3]);
+      for (int plane = 0; plane < kPlanes; ++plane) {
+        const int shift = 8 * (kPlanes - 1 - plane);
+        out[plane * blocks + b] = bytes_of(w0 >> shift, w1 >> shift, w2 >> shift, w3 >> shift);
+      }
+    }
+    if (pairs == 0) continue;
+    const std::int32_t high0 = (in[0] + 128) >> 8, high1 = (in[1] + 128) >> 8;
+    out[kPlanes * blocks] = joined_words(high0, high1);
+    out[kPlanes * blocks + 1] = joined_words(in[0] - high0 * 256, in[1] - high1 * 256);
   }
+  return all;
 }
 
-// Writes the lane of output sample `sample` into its group, whose window begins at byte `base` of the row.
-void pack_lane(const AxisTable& table, Line* group, int lane, int sample, int base) {
-  const int channels = table.spec.channels, pixel = sample / channels;
-  const Lane one{lane, table.weights.start[pixel] * channels + sample % channels - base,
-                 &table.weights.weight[static_cast<std::size_t>(pixel) * table.weights.taps]};
-  if (table.blocks > 0) pack_blocks(table, group, one);
-  if (table.pairs > 0) pack_pair(table, pair_lines(table, group), one);
+// A dword for each lane of a line of shuffle indices. `pattern`: those of a sample at byte 0.
+void put_indices(const std::int32_t* firsts, int lanes, int base, std::uint32_t pattern, std::uint32_t step,
+                 Line& line) {
+  for (int lane = 0; lane < lanes; ++lane) {
+    const std::uint32_t indices = pattern + static_cast<std::uint32_t>(firsts[lane] - base) * step;
+    std::memcpy(line.bytes + 4 * lane, &indices, sizeof indices);
+  }
 }
 
 // Many taps are all in blocks.
@@ -90,26 +87,15 @@ void choose_blocks(AxisTable& table) {
 }
 
 // Cuts the output samples into groups of up to 16 whose windows, of four taps or of all, fit in 64 bytes of the row.
-void pack_groups(AxisTable& table) {
-  const int channels = table.spec.channels;
-  const int samples = table.spec.count * channels;
-  const auto offset_of = [&](int sample) {
-    return table.weights.start[sample / channels] * channels + sample % channels;
-  };
-  choose_blocks(table);
+void cut_groups(AxisTable& table, const std::vector<std::int32_t>& firsts) {
+  const int channels = table.spec.channels, samples = static_cast<int>(firsts.size());
   const int last_tap = has_one_window(table) ? 5 * channels : 3 * channels;
-  table.packed_for = Target::kAvx512;
   table.steps.clear();
-  table.lines.clear();
   for (int sample = 0; sample < samples;) {
-    const int base = table.weights.start[sample / channels] * channels;
+    const int base = table.weights.start[static_cast<std::size_t>(sample / channels)] * channels;
     table.steps.push_back({base, sample});
-    table.lines.resize(table.steps.size() * lines_per_group(table));
-    Line* group = &table.lines[(table.steps.size() - 1) * lines_per_group(table)];
-    int lane = 0;
-    for (; lane < kLanes && sample < samples && offset_of(sample) + last_tap - base < 64; ++lane, ++sample) {
-      pack_lane(table, group, lane, sample, base);
-    }
+    const int end = std::min(sample + kLanes, samples);
+    while (sample < end && firsts[static_cast<std::size_t>(sample)] + last_tap - base < 64) ++sample;
   }
   const int row = table.spec.in * channels;
   const int last_block = has_one_window(table) ? 0 : (table.blocks + table.pairs - 1) * 4 * channels;
@@ -117,6 +103,44 @@ void pack_groups(AxisTable& table) {
       static_cast<int>(std::count_if(table.steps.begin(), table.steps.end(), [&](const AxisTable::Step& step) {
         return step.source + last_block + 64 <= row;
       }));
+}
+
+void pack_groups(AxisTable& table) {
+  const int channels = table.spec.channels;
+  choose_blocks(table);
+  table.packed_for = Target::kAvx512;
+  const std::vector<std::int32_t> firsts = first_bytes(table);
+  cut_groups(table, firsts);
+  const std::vector<std::uint32_t> dwords = weight_dwords(table);
+  const int per_pixel = kPlanes * table.blocks + 2 * table.pairs;
+  std::vector<std::int32_t> pixels(firsts.size());  // where the dwords of a sample's pixel begin
+  for (int x = 0; x < table.spec.count; ++x)
+    std::fill_n(&pixels[static_cast<std::size_t>(x) * channels], channels, x * per_pixel);
+  const int first_of_pair = has_one_window(table) ? 4 * table.blocks * channels : 0;
+  table.lines.assign(table.steps.size() * lines_per_group(table), Line{});
+  Line* line = table.lines.data();
+  for (std::size_t g = 0; g < table.steps.size(); ++g) {
+    const auto [base, sample] = table.steps[g];
+    const int end = g + 1 < table.steps.size() ? table.steps[g + 1].output : static_cast<int>(firsts.size());
+    const std::int32_t *const first = &firsts[static_cast<std::size_t>(sample)],
+                              *const pixel = &pixels[static_cast<std::size_t>(sample)];
+    const std::uint32_t* weights = dwords.data();
+    const auto put_weights = [&](int lines) {
+      for (; lines > 0; --lines, ++weights, ++line) {
+        for (int lane = 0; lane < end - sample; ++lane)
+          std::memcpy(line->bytes + 4 * lane, weights + pixel[lane], sizeof *weights);
+      }
+    };
+    if (table.blocks > 0) {
+      put_indices(first, end - sample, base, bytes_of(0, channels, 2 * channels, 3 * channels), 0x01010101, *line++);
+      put_weights(kPlanes * table.blocks);
+    }
+    if (table.pairs > 0) {
+      put_indices(first, end - sample, base, joined_words(first_of_pair, first_of_pair + channels), 0x00010001,
+                  *line++);
+      put_weights(2);
+    }
+  }
 }
 
 // 64 bytes of the row from `offset`; only those before `end` are touched.

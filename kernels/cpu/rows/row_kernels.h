@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "kernels/base/target.h"
 #include "kernels/cpu/axis_table.h"
@@ -77,6 +78,13 @@ inline void pack_weight(PairWeights& pair, int tap, std::int32_t weight) {
   pair.high[tap] = static_cast<std::int16_t>(high);
   pair.low[tap] = static_cast<std::int16_t>(weight - (high << kLowBits));
 }
+
+// Two words of a dword.
+inline std::uint32_t joined_words(std::int32_t first, std::int32_t second) {
+  return static_cast<std::uint16_t>(first) | static_cast<std::uint32_t>(second) << 16;
+}
+// The first byte of each output sample of columns.
+std::vector<std::int32_t> first_bytes(const AxisTable& table);
 
 // pack_rows() of the SIMD targets: for each output row, `pairs` PairWeights.
 void pack_pairs(AxisTable& table);

@@ -2,9 +2,9 @@
 // eight outputs for each half without overflow; the two sums meet in one shift and one add. Exact: every step is modulo
 // 2^32, as the definition's is.
 //
-// The horizontal pass goes by windows (row_windows.h). Where taps of grey or RGB are too far apart for that it takes one
-// pixel of four rows at a time, from loads of 16 bytes a row; at the right end of a row the loads step back so that they
-// end with the row, and pictures too narrow even for that go through the plain loop.
+// The horizontal pass goes by windows (row_windows.h). Where taps of grey or RGB are too far apart it takes one pixel of
+// four rows at a time, from loads of 16 bytes a row. At the right end of a row these step back so that they end with the
+// row. Pictures too narrow even for that go through the plain loop.
 #include "kernels/cpu/rows/row_kernels.h"
 
 #if defined(__x86_64__)

@@ -137,6 +137,16 @@ void place_pairs(AxisTable& table) {
   }
 }
 
+std::vector<std::int32_t> first_bytes(const AxisTable& table) {
+  const int channels = table.spec.channels;
+  std::vector<std::int32_t> firsts(table.weights.start.size() * static_cast<std::size_t>(channels));
+  std::int32_t* first = firsts.data();
+  for (const std::int32_t start : table.weights.start) {
+    for (int c = 0; c < channels; ++c) *first++ = start * channels + c;
+  }
+  return firsts;
+}
+
 void pack_pairs(AxisTable& table) {
   place_pairs(table);
   const std::size_t bytes = static_cast<std::size_t>(table.spec.count) * table.pairs * sizeof(PairWeights);

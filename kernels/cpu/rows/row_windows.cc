@@ -12,17 +12,6 @@ namespace {
 
 constexpr int kWindowBytes = 16;
 
-// The first byte of each output sample.
-std::vector<std::int32_t> first_bytes(const AxisTable& table) {
-  const int channels = table.spec.channels;
-  std::vector<std::int32_t> firsts(table.weights.start.size() * static_cast<std::size_t>(channels));
-  std::int32_t* first = firsts.data();
-  for (const std::int32_t start : table.weights.start) {
-    for (int c = 0; c < channels; ++c) *first++ = start * channels + c;
-  }
-  return firsts;
-}
-
 // How taps are cut into blocks: so many of two pairs, then so many of one.
 struct Cut {
   int two, one;
@@ -63,13 +52,10 @@ std::vector<AxisTable::Step> steps_of(const AxisTable& table, const std::vector<
   return steps;
 }
 
-// Four bytes or two words of a vector.
+// Four bytes of a dword.
 std::uint32_t bytes_of(int first, int second, int third, int fourth) {
   const auto byte = [](int value) { return static_cast<std::uint32_t>(static_cast<std::uint8_t>(value)); };
   return byte(first) | byte(second) << 8 | byte(third) << 16 | byte(fourth) << 24;
-}
-std::uint32_t words_of(std::int32_t first, std::int32_t second) {
-  return static_cast<std::uint16_t>(first) | static_cast<std::uint32_t>(second) << 16;
 }
 
 // Four taps with the upper parts as bytes: three dwords.
@@ -77,16 +63,16 @@ std::uint32_t* put_bytes(const std::int32_t* weight, std::uint32_t* out) {
   const auto high = [&](int t) { return weight[t] >> kLowBits; };
   const auto low = [&](int t) { return weight[t] & ((1 << kLowBits) - 1); };
   out[0] = bytes_of(high(0), high(2), high(1), high(3));
-  out[1] = words_of(low(0), low(1));
-  out[2] = words_of(low(2), low(3));
+  out[1] = joined_words(low(0), low(1));
+  out[2] = joined_words(low(2), low(3));
   return out + 3;
 }
 // A pair of taps: two.
 std::uint32_t* put_words(const std::int32_t* weight, std::uint32_t* out) {
   PairWeights pair;
   for (int t = 0; t < 2; ++t) pack_weight(pair, t, weight[t]);
-  out[0] = words_of(pair.high[0], pair.high[1]);
-  out[1] = words_of(pair.low[0], pair.low[1]);
+  out[0] = joined_words(pair.high[0], pair.high[1]);
+  out[1] = joined_words(pair.low[0], pair.low[1]);
   return out + 2;
 }
 

@@ -2,7 +2,7 @@
 // windows of a group fill a vector, so that no part of it is empty. For targets whose byte shuffles stay within 128
 // bits. Internal to kernels/cpu.
 //
-// Taps come in blocks of two pairs (table.blocks) and then of one (table.pairs). Every window has a step for each block:
+// Taps come in blocks of two pairs (table.blocks) and then of one (table.pairs). A window has a step for each block:
 // where its 16 bytes lie. A group's lines are vectors, for each block: a byte shuffle, then weights, a dword a sample:
 //   of one pair    taps 0 and 1 as words; the weights' upper parts and lower parts (PairWeights)
 //   of two         the first pair as words, with which the second is 2 * channels bytes further; PairWeights of both
