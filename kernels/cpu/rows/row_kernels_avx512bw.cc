@@ -9,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "kernels/cpu/rows/row_pixels_avx2.h"
 #include "kernels/cpu/rows/row_windows.h"
 
 #define MILLRACE_ROWS_TARGET __attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512dq")))
@@ -132,7 +133,7 @@ struct RowsOutput {
 
 void pack_columns(AxisTable& table) {
   table.packed_for = Target::kAvx512Bw;
-  if (!pack_row_windows(4, table)) avx2_row_kernels().pack_columns(table);
+  if (!pack_row_windows(4, table)) pack_pixels_avx2(table);
 }
 
 void horizontal(const AxisTable& columns, const std::uint8_t* const rows[kQuadRows], std::uint8_t* quad) {
