@@ -28,26 +28,47 @@ Cut narrowest_cut(int taps) {
   return {0, (taps + 1) / 2};
 }
 
-// The steps of all windows, in groups of `windows`; empty: some taps leave their window.
-std::vector<AxisTable::Step> steps_of(const AxisTable& table, const std::vector<std::int32_t>& firsts, const Cut& cut,
-                                      int windows) {
+// All output samples in groups of `lanes`, the last of which the last sample fills up.
+class Samples {
+ public:
+  Samples(const AxisTable& table, int lanes) : firsts_(first_bytes(table)), lanes_(static_cast<std::size_t>(lanes)) {
+    const int channels = table.spec.channels;
+    pixels_.resize(firsts_.size());
+    for (int x = 0; x < table.spec.count; ++x)
+      std::fill_n(&pixels_[static_cast<std::size_t>(x) * channels], channels, static_cast<std::uint32_t>(x));
+    const std::size_t all = (firsts_.size() + lanes_ - 1) / lanes_ * lanes_;
+    firsts_.resize(all, firsts_.back());
+    pixels_.resize(all, pixels_.back());
+  }
+
+  std::size_t groups() const { return firsts_.size() / lanes_; }
+  // Of a group: where each sample's first tap lies, and which pixel it belongs to.
+  const std::int32_t* firsts(std::size_t group) const { return &firsts_[group * lanes_]; }
+  const std::uint32_t* pixels(std::size_t group) const { return &pixels_[group * lanes_]; }
+
+ private:
+  std::vector<std::int32_t> firsts_;
+  std::vector<std::uint32_t> pixels_;
+  std::size_t lanes_;
+};
+
+// The steps of all windows; empty: some taps leave their window.
+std::vector<AxisTable::Step> steps_of(const AxisTable& table, const Samples& samples, const Cut& cut, int windows) {
   const int channels = table.spec.channels, last_base = table.spec.in * channels - kWindowBytes;
-  const std::size_t group = static_cast<std::size_t>(windows) * kWindowSamples;
-  const std::size_t groups = (firsts.size() + group - 1) / group;
-  std::vector<AxisTable::Step> steps(groups * static_cast<std::size_t>(cut.blocks() * windows));
+  std::vector<AxisTable::Step> steps(samples.groups() * static_cast<std::size_t>(cut.blocks() * windows));
   AxisTable::Step* step = steps.data();
-  for (std::size_t sample = 0; sample < firsts.size(); sample += kWindowSamples) {
-    int low = firsts[sample], high = low;
-    for (std::size_t i = sample + 1; i < std::min(sample + kWindowSamples, firsts.size()); ++i)
-      low = std::min(low, firsts[i]), high = std::max(high, firsts[i]);
-    for (int b = 0; b < cut.blocks(); ++b) {
-      const int base = std::min(low + cut.tap(b) * channels, last_base);
-      const int last_tap = std::min(cut.tap(b) + cut.taps(b), table.weights.taps) - 1;
-      if (high + last_tap * channels - base >= kWindowBytes) return {};
-      step[b * windows] = {base, 0};
+  for (std::size_t group = 0; group < samples.groups(); ++group, step += cut.blocks() * windows) {
+    const std::int32_t* first = samples.firsts(group);
+    for (int w = 0; w < windows; ++w, first += kWindowSamples) {
+      const int low = std::min(std::min(first[0], first[1]), std::min(first[2], first[3]));
+      const int high = std::max(std::max(first[0], first[1]), std::max(first[2], first[3]));
+      for (int b = 0; b < cut.blocks(); ++b) {
+        const int base = std::min(low + cut.tap(b) * channels, last_base);
+        const int last_tap = std::min(cut.tap(b) + cut.taps(b), table.weights.taps) - 1;
+        if (high + last_tap * channels - base >= kWindowBytes) return {};
+        step[b * windows + w] = {base, 0};
+      }
     }
-    ++step;
-    if ((sample + kWindowSamples) % group == 0) step += (cut.blocks() - 1) * windows;
   }
   return steps;
 }
@@ -94,42 +115,42 @@ std::vector<std::uint32_t> weight_dwords(const AxisTable& table) {
   return dwords;
 }
 
-// A dword for each lane of a vector of shuffle indices. `pattern`: those of a sample at byte 0.
-void put_indices(const std::int32_t* firsts, int lanes, const AxisTable::Step* step, int skipped, std::uint32_t pattern,
+// The vector of a group's shuffle indices. `pattern`: those of a sample at byte 0.
+template <int kWindows>
+void put_indices(const std::int32_t* firsts, const AxisTable::Step* steps, int skipped, std::uint32_t pattern,
                  std::uint8_t* line) {
-  for (int lane = 0; lane < lanes; ++lane) {
-    const auto byte = static_cast<std::uint32_t>(firsts[lane] + skipped - step[lane / kWindowSamples].source);
-    const std::uint32_t indices = pattern + byte * 0x01010101U;
-    std::memcpy(line + 4 * lane, &indices, sizeof indices);
+  for (int w = 0; w < kWindows; ++w) {
+    const int from = steps[w].source - skipped;
+    for (int i = 0; i < kWindowSamples; ++i, ++firsts, line += 4) {
+      const std::uint32_t indices = pattern + static_cast<std::uint32_t>(*firsts - from) * 0x01010101U;
+      std::memcpy(line, &indices, sizeof indices);
+    }
   }
 }
 
 // The lines of all samples.
-void pack_lines(AxisTable& table, const std::vector<std::int32_t>& firsts) {
-  const int channels = table.spec.channels, windows = table.windows, blocks = table.blocks, pairs = table.pairs;
-  const int lanes = windows * kWindowSamples, samples = static_cast<int>(firsts.size());
-  const int per_block = block_vectors(table) - 1, per_pixel = weight_vectors(table);
+template <int kWindows>
+void pack_lines(AxisTable& table, const Samples& samples) {
+  constexpr std::size_t kVector = std::size_t{kWindows} * kWindowBytes;
+  const int channels = table.spec.channels, blocks = table.blocks, pairs = table.pairs;
+  const int per_block = block_vectors(table) - 1;
+  const auto per_pixel = static_cast<std::uint32_t>(weight_vectors(table));
   const std::uint32_t pair = bytes_of(0, 0x80, channels, 0x80);
   const std::uint32_t two = table.upper_bytes ? bytes_of(0, 2 * channels, channels, 3 * channels) : pair;
-  const std::size_t vector = static_cast<std::size_t>(windows) * kWindowBytes;
-  const std::size_t groups = (firsts.size() + lanes - 1) / lanes;
-  table.lines.assign((groups * vector * window_vectors(table) + sizeof(Line) - 1) / sizeof(Line), Line{});
+  table.lines.resize((samples.groups() * kVector * window_vectors(table) + sizeof(Line) - 1) / sizeof(Line));
   const std::vector<std::uint32_t> dwords = weight_dwords(table);
-  std::vector<std::int32_t> pixels(firsts.size());  // where the dwords of a sample's pixel begin
-  for (int x = 0; x < table.spec.count; ++x)
-    std::fill_n(&pixels[static_cast<std::size_t>(x) * channels], channels, x * per_pixel);
   std::uint8_t* line = table.packed_bytes();
   const AxisTable::Step* step = table.steps.data();
-  for (int sample = 0; sample < samples; sample += lanes) {
-    const int count = std::min(lanes, samples - sample);
-    const std::int32_t* const pixel = &pixels[static_cast<std::size_t>(sample)];
+  for (std::size_t group = 0; group < samples.groups(); ++group) {
+    const std::uint32_t* const pixels = samples.pixels(group);
     const std::uint32_t* weights = dwords.data();
-    for (int b = 0, skipped = 0; b < blocks + pairs; ++b, step += windows) {
+    for (int b = 0, skipped = 0; b < blocks + pairs; ++b, step += kWindows) {
       const bool whole = b < blocks;
-      put_indices(&firsts[static_cast<std::size_t>(sample)], count, step, skipped, whole ? two : pair, line);
-      line += vector;
-      for (int v = whole ? per_block : 2; v > 0; --v, ++weights, line += vector) {
-        for (int lane = 0; lane < count; ++lane) std::memcpy(line + 4 * lane, weights + pixel[lane], sizeof *weights);
+      put_indices<kWindows>(samples.firsts(group), step, skipped, whole ? two : pair, line);
+      line += kVector;
+      for (int v = whole ? per_block : 2; v > 0; --v, ++weights, line += kVector) {
+        for (int i = 0; i < kWindows * kWindowSamples; ++i)
+          std::memcpy(line + 4 * i, weights + pixels[i] * per_pixel, sizeof *weights);
       }
       skipped += (whole ? 4 : 2) * channels;
     }
@@ -147,12 +168,12 @@ bool has_upper_bytes(const AxisTable& table) {
 
 bool pack_row_windows(int windows, AxisTable& table) {
   if (table.spec.in * table.spec.channels < kWindowBytes) return false;
-  const std::vector<std::int32_t> firsts = first_bytes(table);
+  const Samples samples(table, windows * kWindowSamples);
   Cut cut = widest_cut(table.weights.taps);
-  std::vector<AxisTable::Step> steps = steps_of(table, firsts, cut, windows);
+  std::vector<AxisTable::Step> steps = steps_of(table, samples, cut, windows);
   if (steps.empty()) {
     cut = narrowest_cut(table.weights.taps);
-    steps = steps_of(table, firsts, cut, windows);
+    steps = steps_of(table, samples, cut, windows);
   }
   if (steps.empty()) return false;
   table.windows = windows;
@@ -160,7 +181,7 @@ bool pack_row_windows(int windows, AxisTable& table) {
   table.pairs = cut.one;
   table.upper_bytes = has_upper_bytes(table);
   table.steps = std::move(steps);
-  pack_lines(table, firsts);
+  windows == 2 ? pack_lines<2>(table, samples) : pack_lines<4>(table, samples);
   return true;
 }
 

@@ -33,7 +33,7 @@ constexpr int weight_vectors(const AxisTable& table) {
   return window_vectors(table) - table.blocks - table.pairs;
 }
 
-// Packs for vectors of `windows` windows and sets table.windows. False: too few bytes hold the taps, and nothing has
+// Packs for vectors of two or four windows and sets table.windows. False: too few bytes hold the taps, and nothing has
 // changed.
 bool pack_row_windows(int windows, AxisTable& table);
 
