@@ -102,10 +102,32 @@ template <bool kClamps>
 constexpr FilterRow kFew[] = {filter_few<1, kClamps>, filter_few<2, kClamps>, filter_few<3, kClamps>,
                               filter_few<4, kClamps>, filter_few<5, kClamps>, filter_few<6, kClamps>};
 
+template <bool kClamps>
+[[gnu::noinline]] void vertical_of_many(const PairWeights* weights, const PairRows& pairs, int count, int samples,
+                                        std::uint8_t* out) {
+  const FilterRow filter =
+      count <= static_cast<int>(std::size(kFew<kClamps>)) ? kFew<kClamps>[count - 1] : filter_many<kClamps>;
+  filter(weights, pairs, count, samples, out);
+}
+
+// Few pairs are told apart by comparing, many by a table.
+template <bool kClamps>
+void vertical_of(const PairWeights* weights, const PairRows& pairs, int count, int samples, std::uint8_t* out) {
+  switch (count) {
+    case 1:
+      return filter_few<1, kClamps>(weights, pairs, count, samples, out);
+    case 2:
+      return filter_few<2, kClamps>(weights, pairs, count, samples, out);
+    case 3:
+      return filter_few<3, kClamps>(weights, pairs, count, samples, out);
+    default:
+      return vertical_of_many<kClamps>(weights, pairs, count, samples, out);
+  }
+}
+
 void vertical(const AxisTable& rows, int y, const std::uint8_t* const* quads, int samples, std::uint8_t* out) {
+  const PairRows pairs(rows, y, quads, samples);
   const int count = rows.row_steps[y].count;
-  const FilterRow* const few = rows.clamps ? kFew<true> : kFew<false>;
-  const FilterRow many = rows.clamps ? filter_many<true> : filter_many<false>;
-  const FilterRow filter = count <= static_cast<int>(std::size(kFew<true>)) ? few[count - 1] : many;
-  filter(pair_weights(rows, y), PairRows(rows, y, quads, samples), count, samples, out);
+  rows.clamps ? vertical_of<true>(pair_weights(rows, y), pairs, count, samples, out)
+              : vertical_of<false>(pair_weights(rows, y), pairs, count, samples, out);
 }
