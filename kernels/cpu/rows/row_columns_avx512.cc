@@ -120,7 +120,7 @@ void pack_groups(AxisTable& table) {
   table.lines.assign(table.steps.size() * lines_per_group(table), Line{});
   Line* line = table.lines.data();
   for (std::size_t g = 0; g < table.steps.size(); ++g) {
-    const auto [base, sample] = table.steps[g];
+    const int base = table.steps[g].source, sample = table.steps[g].output;
     const int end = g + 1 < table.steps.size() ? table.steps[g + 1].output : static_cast<int>(firsts.size());
     const std::int32_t *const first = &firsts[static_cast<std::size_t>(sample)],
                               *const pixel = &pixels[static_cast<std::size_t>(sample)];

@@ -10,8 +10,8 @@ namespace {
 constexpr int kHalf = 1 << (kPrecisionBits - 1);
 constexpr int kRgb = 3;  // channels
 
-// How a pixel's taps are loaded: `loads` times 16 bytes, of which `taps` pixels are used. At the right end of a row they
-// step back by what is not used: of RGB, four bytes. Five pixels fit, too, but leave only one byte.
+// How a pixel's taps are loaded: `loads` times 16 bytes, of which `taps` pixels are used. At the right end of a row
+// they step back by what is not used: of RGB, four bytes. Five pixels fit, too, but leave only one byte.
 struct Loads {
   int taps, loads, step_back;
 };
