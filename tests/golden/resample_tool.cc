@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <vector>
@@ -36,8 +37,8 @@ Job parse(const Header& h) {
 }
 
 bool can_run(const Header& header) {
-  const bool enums =
-      header[0] >= 0 && header[0] <= 2 && header[10] >= 0 && header[10] <= 5 && header[11] >= 0 && header[11] <= 1;
+  const bool enums = header[0] >= 0 && header[0] < std::ssize(kAllTargets) && header[10] >= 0 && header[10] <= 5 &&
+                     header[11] >= 0 && header[11] <= 1;
   return enums && is_available(parse(header).target) && is_valid(parse(header).spec);
 }
 

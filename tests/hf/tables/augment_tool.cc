@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <vector>
 
@@ -74,7 +75,8 @@ int main(int argc, char** argv) {
   while (read(header.data(), header.size())) {
     const Size size{header[1], header[2]};
     const auto target = static_cast<Target>(header[0]);
-    if (header[0] < 0 || header[0] > 2 || !is_available(target) || header[3] < 0 || header[3] > kMostOperations)
+    if (header[0] < 0 || header[0] >= std::ssize(kAllTargets) || !is_available(target) || header[3] < 0 ||
+        header[3] > kMostOperations)
       return 1;
     std::vector<Record> records(static_cast<std::size_t>(header[3]));
     if (!read(records.data(), records.size())) return 1;
