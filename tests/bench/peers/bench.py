@@ -10,6 +10,8 @@ Each peer is a process of its own, set as its documentation advises and pinned t
 and daemon share these cores. Rounds go round robin. A pass begins with nothing read ahead and ends with the last batch; the passes
 of all peers are of the same images, in whole batches of which each core can have as many as the others. Before them each peer is warmed up
 until its passes get no faster. Results: results.json, results.md and results.svg in --out.
+
+MILLRACE_BENCH_CONFIG names a settings file for Millrace's daemon, for example one with cpu.target.
 """
 
 from __future__ import annotations

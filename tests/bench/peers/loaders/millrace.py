@@ -91,7 +91,10 @@ class Loader(Peer):
     def _start_daemon(self) -> None:
         self._state = tempfile.mkdtemp(prefix="millrace-bench-state-")
         os.environ["XDG_STATE_HOME"] = os.environ["STATE_DIRECTORY"] = self._state
-        self._daemon = millrace.serve([self.work.folder, self.work.warm_folder], lanes=self.cores, timeout=60)
+        settings = os.environ.get("MILLRACE_BENCH_CONFIG")
+        arguments = ["--config", settings] if settings else []
+        folders = [self.work.folder, self.work.warm_folder]
+        self._daemon = millrace.serve(folders, lanes=self.cores, arguments=arguments, timeout=60)
 
     def close(self) -> None:
         if self._daemon is not None:
