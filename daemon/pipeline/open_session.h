@@ -43,7 +43,7 @@ class ReadingPace {
 // Thread-bound(control).
 class LeftImages {
  public:
-  // "session 3 leaves images to cpu: cuda:0: the GPU decodes JPEG files alone". `why`: fit for people.
+  // "session 3: images go to cpu, for cuda:0: the GPU decodes JPEG files alone". `why`: fit for people.
   void tell(SessionId session, std::string_view to, std::string_view why) {
     if (told_.size() == kMostReasons || std::find(told_.begin(), told_.end(), why) != told_.end()) return;
     told_.emplace_back(why);

@@ -5,8 +5,8 @@
 //                                              ▲ half of them: kExhausted ──┘  (or they are where they belong,
 //                                              └ one alone: with all of the lane    on the GPU)
 //
-// A packed form that is kept of a file goes into the staging instead of it. Where that is no use and there is no file, the
-// sample is read again.
+// A packed form that is kept of a file goes into the staging instead of it. Where that does not decode and there is no
+// file, the sample is read again.
 //
 // Thread-bound(the half's thread).
 #pragma once

@@ -93,7 +93,8 @@ struct CudaOrder {
   std::uint16_t orientation = 1;                      // EXIF's
   std::uint16_t stored_width = 0, stored_height = 0;  // the picture has
   std::uint32_t packed = 0;                           // 1: a packed image in the file's place
-  // The answer: 0, the tensors are there; else it is none for the GPU, and why: 2, the packed image is no use.
+  // The answer. 0: the tensors are there. Else the GPU does not make the image, and `why` says it; 2: its packed form
+  // does not decode.
   std::uint32_t verdict = 0;
   char why[116] = {};
 };

@@ -13,7 +13,7 @@
 
 namespace millrace::sim {
 
-// Zero: whatever it takes. `bytes`: that it copies.
+// Zero: it ends as soon as it can. `bytes`: that it copies.
 std::chrono::nanoseconds duration_of(std::string_view name, std::size_t bytes);
 
 // Of this thread, which sleeps for what operations take: it wakes when it is time, and not some fifty microseconds later.
