@@ -22,7 +22,8 @@ struct PlaneKernels {
                    std::uint8_t* out);
   void (*vertical_narrow)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
                           std::uint8_t* out);
-  // axis.count() outputs of axis.channels samples, from a row that begins with those of axis.begin.
+  // axis.count() outputs of axis.channels samples, from a row that begins with those of axis.begin. An output's taps
+  // are read where they weigh 0, too: there the row has room for axis.taps more.
   void (*horizontal)(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out);
   // Y, Cb, Cr to R, G, B in place; libjpeg's rounding.
   void (*to_rgb)(std::uint8_t* const planes[3], int count);

@@ -68,9 +68,11 @@ int PlaneResampler::rows_held(int plane) const {
   return rows(plane).taps;
 }
 
+// Taps that only pad may lie as far as all of them after the last sample.
 void PlaneResampler::reserve(int channels) {
   int samples = 0;
-  for (int i = 0; i < spec_.layout.planes; ++i) samples = std::max(samples, columns(i).end - columns(i).begin);
+  for (int i = 0; i < spec_.layout.planes; ++i)
+    samples = std::max(samples, columns(i).end - columns(i).begin + columns(i).taps);
   const std::size_t row = padded(samples * channels), part = padded(samples);
   const int width = spec_.resample.window.width;
   const std::size_t output = padded(width), pixels = padded(3 * width) + kPlaneSlack;
