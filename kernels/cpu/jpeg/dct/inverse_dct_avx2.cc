@@ -79,7 +79,7 @@ MILLRACE_JPEG_VECTOR Vec dequantise_pair(const BlockJob& job, Vec& large) {
   const bool fast = kPrecision == Precision::kFast;
   const FastFactors& factors = job.dequantiser->fast;
   const Vec harmless = vectors(fast ? factors.harmless.data() : job.dequantiser->harmless.data())[kPair];
-  large = _mm256_or_si256(large, _mm256_cmpgt_epi16(_mm256_abs_epi16(rows), harmless));
+  large = _mm256_or_si256(large, _mm256_subs_epu16(_mm256_abs_epi16(rows), harmless));
   rows = _mm256_mullo_epi16(rows, vectors(fast ? factors.steps.data() : job.dequantiser->factors.data())[kPair]);
   return fast ? _mm256_mulhrs_epi16(rows, vectors(factors.scales.data())[kPair]) : rows;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 
+#include "kernels/cpu/jpeg/dct/fast_dct.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "tests/support/pictures/test_images.h"
 #include "tests/support/rounds.h"
@@ -207,6 +208,25 @@ TEST_CASE("the inverse DCT has the same samples with every instruction set", "[k
   }
   REQUIRE(ordinary > 1000);
   REQUIRE(ordinary < 4000);
+}
+
+TEST_CASE("the number without a magnitude in 16 bits is refused by the inverse DCT, wherever it stands", "[kernels]") {
+  std::array<std::uint16_t, kCoefficients> quant;
+  quant.fill(1);
+  Dequantiser dequantiser = make_dequantiser(quant);
+  add_fast_factors(quant, dequantiser);
+  for (const Target target : available_targets()) {
+    for (std::size_t at = 0; at < kCoefficients; ++at) {
+      alignas(64) std::int16_t block[kCoefficients] = {};
+      std::uint8_t out[kCoefficients];
+      block[at] = INT16_MIN;
+      block[(at + 1) % kCoefficients] = 1;
+      const BlockJob job{block, &dequantiser, out, 8};
+      INFO(name_of(target) << " coefficient " << at);
+      REQUIRE_FALSE(inverse_dct(target).transform(&job, 1));
+      REQUIRE_FALSE(inverse_dct(target).transform_fast(&job, 1));
+    }
+  }
 }
 
 TEST_CASE("the largest blocks that are ordinary have the same samples with every instruction set", "[kernels]") {
