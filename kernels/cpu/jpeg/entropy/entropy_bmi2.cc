@@ -54,11 +54,11 @@ static_assert(offsetof(HuffmanTable, entries) == 0);
 // at most one block. So bit 7 of both is the same, of which a byte's sign tells.
 MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) bool stays(std::uintptr_t last, TableAddress table,
                                                                       std::uint64_t index) {
-  static_assert(kBlockBytes == 128);
+  static_assert(kBlockBytes == 128 && HuffmanTable::kLeave <= kBlockBytes);
   bool crosses;
   auto reached = static_cast<std::uint32_t>(last);
   asm("addb %c[at](%[table], %[index], 8), %b[reached]\n\txorb %b[last], %b[reached]"
-      : [reached] "+r"(reached), "=@ccs"(crosses)
+      : [reached] "+&r"(reached), "=@ccs"(crosses)
       : [last] "r"(last), [table] "r"(table), [index] "r"(index), [at] "i"(static_cast<int>(EntryField::kReach)),
         "m"(entries_at(table))
       : "cc");
