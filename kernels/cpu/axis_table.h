@@ -24,14 +24,15 @@ struct AxisTable {
   AxisWeights weights;
   int origin = 0;  // rows: the source row where pairs and quads begin
   int quads = 1;   // rows: the most quads that an output row meets
-  int pairs = 1;   // rows: the most pairs that an output row uses; columns of kAvx2: the pairs of taps a pixel uses
-  int blocks = 1;  // columns: blocks of four taps an output (or an output group) uses
+  // Rows: the most pairs that an output row uses. Columns: pairs of taps beside the blocks; pixel by pixel, all of them.
+  int pairs = 1;
+  int blocks = 1;       // columns: blocks of four taps an output (or an output group) uses
   bool clamps = false;  // sums may leave 0..255, because weights are negative
   // Columns: whose kernel runs them. A target hands over what does not suit it: pictures narrower than its loads, very
   // steep shrinking.
   Target packed_for = Target::kScalar;
   int windows = 0;           // columns of kAvx2 and kAvx512Bw: windows a vector (rows/row_windows.h); 0: pixel by pixel
-  bool upper_bytes = false;  // with windows
+  bool upper_bytes = false;  // with windows: upper parts of weights are bytes
 
   struct Step {
     std::int32_t source;  // byte offset into the row

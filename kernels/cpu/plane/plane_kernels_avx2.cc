@@ -232,7 +232,8 @@ struct Rgb {
   __m256i red, green, blue;
 };
 
-// As in jpeg/rows_avx2.cc.
+// Words. `cb`, `cr`: the distance from the middle, which products are added to: factors have no whole parts
+// (jpeg/rows.h).
 MILLRACE_AVX2_INLINE Rgb convert(__m256i y, __m256i cb, __m256i cr) {
   const __m256i red = _mm256_add_epi16(_mm256_mulhrs_epi16(cr, _mm256_set1_epi16(jpeg::kRedOfCr)), cr);
   const __m256i blue =

@@ -157,7 +157,8 @@ struct Rgb {
   __m512i red, green, blue;
 };
 
-// As in jpeg/rows_avx2.cc.
+// Words. `cb`, `cr`: the distance from the middle, which products are added to: factors have no whole parts
+// (jpeg/rows.h).
 MILLRACE_PLANE_INLINE Rgb convert(__m512i y, __m512i cb, __m512i cr) {
   const __m512i red = _mm512_add_epi16(_mm512_mulhrs_epi16(cr, _mm512_set1_epi16(jpeg::kRedOfCr)), cr);
   const __m512i blue =
