@@ -24,7 +24,7 @@ struct AxisTable {
   AxisWeights weights;
   int origin = 0;  // rows: the source row where pairs and quads begin
   int quads = 1;   // rows: the most quads that an output row meets
-  // Rows: the most pairs that an output row uses. Columns: pairs of taps beside the blocks; pixel by pixel, all of them.
+  // Rows: the most pairs that an output row uses. Columns: pairs of taps beside the blocks; pixel by pixel, all.
   int pairs = 1;
   int blocks = 1;       // columns: blocks of four taps an output (or an output group) uses
   bool clamps = false;  // sums may leave 0..255, because weights are negative

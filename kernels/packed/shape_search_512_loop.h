@@ -1,5 +1,5 @@
-// Looking for the cheapest shape with 512-bit vectors, eight at a time, for a file that has defined MILLRACE_SEARCH_TARGET
-// and, in the anonymous namespace where it includes this,
+// Looking for the cheapest shape with 512-bit vectors, eight at a time, for a file that has defined
+// MILLRACE_SEARCH_TARGET and, in the anonymous namespace where it includes this,
 //   sums_of_four(values, costs): dword by dword, bytes multiplied and added up
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the loops of both AVX-512 targets say in vectors of bytes and of 16-bit halves. Included by kernels_avx512.cc and
-// kernels_avx512bw.cc, in their anonymous namespaces.
+// What the loops of both AVX-512 targets say in vectors of bytes and of 16-bit halves. Included by kernels_avx512.cc
+// and kernels_avx512bw.cc, in their anonymous namespaces.
 #pragma once
 
 // Byte after byte of a register or of two: unpacking to halves takes the same bytes of each 128 bits as packing

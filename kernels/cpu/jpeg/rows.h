@@ -13,8 +13,8 @@ namespace millrace::kernels::jpeg {
 // Samples that row kernels may read and write after the counted ones, in rows that are not the tensor's or picture's.
 inline constexpr int kRowSlack = 64;
 
-// The conversion's factors without their whole parts (1.402 is 1 and 0.402, 1.772 is 2 less 0.228), in units of 2^-15: a
-// rounded multiplication by them is what libjpeg's 16 bits and a half make of each of the 256 values.
+// The conversion's factors without their whole parts (1.402 is 1 and 0.402, 1.772 is 2 less 0.228), in units of 2^-15:
+// a rounded multiplication by them is what libjpeg's 16 bits and a half make of each of the 256 values.
 inline constexpr std::int16_t kRedOfCr = 13175, kBlueOfCb = -7471;
 static_assert([] {
   for (int x = -128; x < 128; ++x) {

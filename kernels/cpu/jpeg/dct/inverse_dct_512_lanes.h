@@ -1,6 +1,6 @@
-// The 128-bit lanes of AVX-512's vectors, four blocks at a time, for the inverse DCTs that are written for them. Included
-// by the headers of the two targets that have such vectors, which have defined MILLRACE_JPEG_TARGET,
-// MILLRACE_JPEG_VECTOR and add_madd().
+// The 128-bit lanes of AVX-512's vectors, four blocks at a time, for the inverse DCTs that are written for them.
+// Included once for each of the two targets that have such vectors, after MILLRACE_JPEG_TARGET, MILLRACE_JPEG_VECTOR
+// and add_madd() are defined.
 #pragma once
 
 namespace millrace::kernels::jpeg {

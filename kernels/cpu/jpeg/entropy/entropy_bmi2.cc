@@ -50,8 +50,8 @@ MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t add_res
 }
 static_assert(offsetof(HuffmanTable, entries) == 0);
 
-// Whether the entry ends within the block: no block's end lies between where the last byte and the reach beyond it are,
-// at most one block. So bit 7 of both is the same, of which a byte's sign tells.
+// Whether the entry ends within the block. It reaches as far as one block at most, so it crosses one block's end or
+// none. Bit 7 of the address changes where it crosses one, and a byte's sign tells.
 MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) bool stays(std::uintptr_t last, TableAddress table,
                                                                       std::uint64_t index) {
   static_assert(kBlockBytes == 128 && HuffmanTable::kLeave <= kBlockBytes);

@@ -1,6 +1,6 @@
 // The entropy decoder's inner loop, for a file that has defined MILLRACE_JPEG_TARGET, the attribute of the instruction
-// set, entry_byte(), entry_first(), add_rest(), stays(), advance(), switch_if() and code_length(). Included once by each such file, in
-// its anonymous namespace.
+// set, entry_byte(), entry_first(), add_rest(), stays(), advance(), switch_if() and code_length(). Included once by
+// each such file, in its anonymous namespace.
 //
 // A look-up has no branch but the one that leaves for the rare way: where a block ends cannot be foreseen, and a
 // mispredicted branch costs as much as two or three look-ups. So DC coefficients come from tables of the same kind as
