@@ -46,6 +46,7 @@ PAGES = {
     "Operating": {
         "daemon/doc/operating.md": None,
         "config/kubernetes/README.md": "Kubernetes",
+        "daemon/doc/session_time.md": None,
         "daemon/doc/devices.md": None,
         "daemon/doc/gpu.md": "GPUs",
         "daemon/doc/fpga.md": "FPGA cards",

@@ -36,8 +36,9 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     });
     const LabelValue label = counters.value_of(MetricId::samples_completed, named.name),
                      left = counters.value_of(MetricId::samples_left, named.name);
-    names_.push_back(std::move(named.name));
     BackendInfo info = named.backend->info();
+    if (info.instruction_sets.empty()) devices_ |= 1U << names_.size();
+    names_.push_back(std::move(named.name));
     scheduler_.add_backend(named.backend->queue_depth(), info.copies_files);
     backends_.push_back(BackendRun{std::move(named.backend), std::move(info.memories), label, left});
   }
@@ -95,7 +96,8 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
 
 void Making::feed(std::size_t index) {
   while (std::optional<LaneScheduler::Turn> next = scheduler_.next(index))
-    if (!give(*std::move(next))) return;
+    if (!give(*std::move(next))) break;
+  for (const BatchPtr& batch : scheduler_.take_newly_deferred()) next_.moved(*batch);
 }
 
 void Making::feed_deferred() {
@@ -135,6 +137,7 @@ bool Making::submit(LaneScheduler::Turn next) {
                 }};
   if (backends_[index].backend->try_submit(std::move(job))) {
     scheduler_.taken(number, std::move(next));
+    next_.moved(*batch);
     return true;
   }
   batch->not_taken(job.tasks);
@@ -180,6 +183,7 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
   if (!again.empty()) add(batch, std::move(again));
   if (batch->running() && batch->count(SampleState::kUnread) > 0) next_.must_be_read(batch);
+  next_.moved(*batch);
   next_.came_back(batch);
   feed_deferred();
   feed(index);

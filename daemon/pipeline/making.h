@@ -36,6 +36,7 @@ class Making {
     virtual ~Next() = default;
     // Some of its samples may have finished: does it end?
     virtual void came_back(const BatchPtr& batch) = 0;
+    virtual void moved(const Batch& batch) = 0;            // samples of it are in other states
     virtual void must_be_read(const BatchPtr& batch) = 0;  // it has unread samples again
     virtual void bytes_let_go() = 0;                       // of encoded images: more can be read
     virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;  // it cannot be had in time
@@ -48,7 +49,8 @@ class Making {
 
   const Placer& placer() const { return placer_; }
   std::vector<BackendInfo> infos() const;
-  std::vector<TensorMemory*> memories() const;  // the devices'
+  std::vector<TensorMemory*> memories() const;        // the devices'
+  std::uint32_t devices() const { return devices_; }  // of the backends, all but the processor's: bit i
   bool lost(std::size_t index) const { return placer_.lost(index).has_value(); }
 
   // See LaneScheduler.
@@ -90,6 +92,7 @@ class Making {
   Next& next_;
   std::vector<BackendRun> backends_;
   std::vector<std::string> names_;
+  std::uint32_t devices_ = 0;
   Placer placer_;
   LaneScheduler scheduler_;
 };

@@ -16,6 +16,7 @@
 #include "daemon/model/owner.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
+#include "daemon/observe/session_states.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
@@ -72,7 +73,8 @@ struct SessionParts {
   CacheUse cache = CacheUse::kTensors;                                  // the most that is kept of its images, and used
   bool cache_at_once = false;                                           // at the first access
   std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with the session, which tells of it
-  std::shared_ptr<LeftImages> left = std::make_shared<LeftImages>();    // shared by its batches alone
+  std::shared_ptr<SessionStates> states = std::make_shared<SessionStates>();  // shared likewise
+  std::shared_ptr<LeftImages> left = std::make_shared<LeftImages>();          // shared by its batches alone
 };
 
 // Shared by the session and its batches, which end after it when a lane still writes.

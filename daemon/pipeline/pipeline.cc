@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/pipeline/batch/deadline.h"
+#include "daemon/pipeline/session_state.h"
 
 namespace millrace {
 namespace {
@@ -36,13 +37,37 @@ Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vect
                 .cache_seed = options_.cache_seed,
                 .slow_tasks = options_.slow_reads},
                *this),
-      batches_{.owner = finalizing_, .counters = counters_, .backends = names_.size(), .limits = options_.limits},
+      batches_{.owner = finalizing_,
+               .counters = counters_,
+               .backends = names_.size(),
+               .limits = options_.limits,
+               .devices = making_.devices()},
       orders_(kOrderBytes * (options_.uses ? 1 + kPositionsKept : 1)),
       around_sessions_{control, options_.limits, making_.placer(), batches_, *this, orders_, options_.uses} {}
 
 Pipeline::SessionRun* Pipeline::find(SessionId id) {
   const auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : &found->second;
+}
+
+// In which state it is from now on.
+void Pipeline::look(const SessionRun& run) {
+  run.session->parts.states->enter(state_of(*run.session, run.waiting, run.active, run.lists));
+}
+
+void Pipeline::look(SessionId id) {
+  if (const SessionRun* run = find(id)) look(*run);
+}
+
+void Pipeline::moved(const Batch& batch) {
+  look(batch.session().id);
+}
+
+void Pipeline::lists(SessionId id, bool some) {
+  SessionRun* run = find(id);
+  if (run == nullptr) return;
+  run->lists = some;
+  look(*run);
 }
 
 void Pipeline::begin_waiting(SessionId id) {
@@ -65,6 +90,7 @@ void Pipeline::begin_waiting(SessionId id) {
     run = find(id);
   }
   reading_.feed();
+  look(id);
 }
 
 void Pipeline::ended(const BatchPtr& batch) {
@@ -97,7 +123,10 @@ void Pipeline::epoch_planned(SessionId id, EpochRequest request, EpochPlanner::P
 }
 
 void Pipeline::retire_epochs(SessionId id) {
-  if (SessionRun* run = find(id)) run->waiting.retire();
+  SessionRun* run = find(id);
+  if (run == nullptr) return;
+  run->waiting.retire();
+  look(id);
 }
 
 void Pipeline::check_idle() {
@@ -109,7 +138,7 @@ void Pipeline::open_session(SessionId id, SessionParts parts) {
   const LabelValue user = counters_.value_of(MetricId::batches_completed, std::to_string(raw(parts.caller->user())));
   shares_.joined(parts.caller);
   const auto session = std::make_shared<OpenSession>(OpenSession{.id = id, .parts = std::move(parts), .user = user});
-  sessions_.emplace(id, SessionRun{session, Waiting(session, around_sessions_), {}});
+  sessions_.emplace(id, SessionRun{session, Waiting(session, around_sessions_), {}, false});
 }
 
 Result<void> Pipeline::submit(SessionId id, BatchRequest request, Charge room) {
@@ -157,8 +186,12 @@ void Pipeline::start_epoch(SessionId id, EpochRequest request) {
   SessionRun* run = find(id);
   if (run == nullptr) return;
   if (draining_) return run->session->parts.sink->epoch_failed(request.id, *draining_);
-  if (request.order_by == OrderBy::kClient) return run->waiting.begin_given(std::move(request));
+  if (request.order_by == OrderBy::kClient) {
+    run->waiting.begin_given(std::move(request));
+    return look(id);
+  }
   if (!run->waiting.plan(request)) return;
+  look(id);
   const EpochOrderSpec spec = request.order;
   planner_.plan(run->session->owner(), spec,
                 [this, id, request = std::move(request)](EpochPlanner::Planned planned) mutable {
@@ -193,6 +226,7 @@ void Pipeline::close_session(SessionId id) {
   const SessionRun run = std::move(found->second);
   sessions_.erase(found);
   planner_.forget(run.session->owner());
+  run.session->parts.states->enter(SessionState::kIdle);
   run.session->close();  // from here on nothing reaches its sink or its slots
   const Error closed{Code::kCancelled, "the session was closed"};
   for (const BatchPtr& batch : run.waiting.batches()) finalizing_.fail(batch, closed);

@@ -83,6 +83,9 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   // Gives a slot back and begins what waits for one. kPrecondition: a stale handle.
   Result<void> release(SessionId session, std::uint32_t slot_untrusted, std::uint64_t generation_untrusted);
 
+  // Whether some dataset of the session is being listed, for its time by state.
+  void lists(SessionId session, bool some);
+
   // Slots of the session have become ready: what waits for one begins. Or none ever will: what waits fails.
   void slots_changed(SessionId session);
 
@@ -130,21 +133,28 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   struct SessionRun {
     std::shared_ptr<OpenSession> session;  // shared with its batches
     Waiting waiting;
-    std::vector<BatchPtr> active;  // with a slot
+    std::vector<BatchPtr> active;  // with a slot, the oldest first
+    bool lists = false;            // a dataset
   };
 
   // The stages' ways on.
   void read(const BatchPtr& batch, std::vector<SampleTask> tasks) override { making_.add(batch, std::move(tasks)); }
   void came_back(const BatchPtr& batch) override { finalizing_.finalize(batch); }
+  void moved(const Batch& batch) override;
   void must_be_read(const BatchPtr& batch) override { reading_.begin(batch); }
   void bytes_let_go() override { reading_.feed(); }
   void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) override {
     finalizing_.fail(batch, std::move(why), would_fit);
   }
-  void dropped(const BatchPtr& batch) override { making_.drop(batch); }
+  void dropped(const BatchPtr& batch) override {
+    making_.drop(batch);
+    moved(*batch);
+  }
   void ended(const BatchPtr& batch) override;
 
   SessionRun* find(SessionId id);
+  static void look(const SessionRun& run);
+  void look(SessionId id);
   void begin_waiting(SessionId id);
   void epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned);
   void retire_epochs(SessionId id);

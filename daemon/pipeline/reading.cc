@@ -8,6 +8,7 @@
 #include "daemon/observe/log.h"
 #include "daemon/pipeline/batch/deadline.h"
 #include "daemon/pipeline/epoch/epoch_run.h"
+#include "daemon/pipeline/reading_errors.h"
 #include "daemon/plan/tensor_digest.h"
 
 namespace millrace {
@@ -21,40 +22,6 @@ constexpr std::uint64_t kReadingNs = 20'000;  // a file of a photograph that the
 constexpr std::chrono::milliseconds kBetweenLooks{250};                        // at tasks that do not come back
 constexpr std::chrono::milliseconds kSuspect{20};                              // at one file: it may not come back
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
-
-Error host_lacks_for_long(const Error& lacking) {
-  return Error{Code::kUnavailable,
-               "the daemon lacks what it needs to read files, and waited for it in vain (" + lacking.message +
-                   "): no sample is bad and none was left out; try again or resume later, or give the "
-                   "daemon more (LimitNOFILE=, memory)"};
-}
-
-Error root_missing(const Error& missing) {
-  return Error{Code::kUnavailable, missing.message + "; the epoch breaks off, no sample of it counts as bad, and a " +
-                                       "position goes on where it is (set on_error to take such samples for bad ones)"};
-}
-
-Bytes slot_bytes(const Batch& batch) {
-  return batch.arena().slot_bytes();
-}
-
-Error no_room_in_slot(const Batch& batch, std::uint32_t index, Bytes needed) {
-  return Error{Code::kExhausted,
-               "its " + to_text(batch.sample(index).bytes) + " of pixels do not fit into the session's slots of " +
-                   to_text(slot_bytes(batch)) +
-                   " beside the packed batch's smaller images: open the session with slot_bytes of at least " +
-                   std::to_string(needed.count) + ", make it smaller by the recipe, or submit fewer samples at once"};
-}
-
-Error slot_too_small(const Batch& batch, const Overflow& over) {
-  const std::uint32_t largest = over.samples.front();
-  return Error{Code::kExhausted, "the packed batch needs " + to_text(over.needed) + ", of which " +
-                                     source_name(batch.request().samples[largest].source) + " takes " +
-                                     to_text(batch.sample(largest).bytes) + ", and the session's slots have " +
-                                     to_text(slot_bytes(batch)) + ": open the session with slot_bytes of at least " +
-                                     std::to_string(over.needed.count) +
-                                     ", submit fewer samples at once, or have on_error leave out what does not fit"};
-}
 
 // As FetchWatch::since counts.
 std::int64_t ago(std::chrono::steady_clock::duration time) {
@@ -131,7 +98,7 @@ std::optional<BatchPtr> Reading::take_next() {
   const auto may = [&](const BatchPtr& batch) {
     const bool is_read = batch->running() && !pausing(*batch);  // a pause ends by itself
     is_kept = is_kept || (is_read && keeps_his_turn(*batch));
-    return !is_kept && (!is_read || (has_room(*batch) && !has_to_wait(*batch)));
+    return !is_kept && (!is_read || may_be_read(batch));
   };
   while (std::optional<BatchPtr> next = batches_.take(may)) {
     (*next)->reading.queued = false;
@@ -141,6 +108,18 @@ std::optional<BatchPtr> Reading::take_next() {
     next_.fail(*next, deadline_passed(**next));
   }
   return std::nullopt;
+}
+
+// Of one that waits no longer than for others' tasks it is known why.
+bool Reading::may_be_read(const BatchPtr& batch) {
+  SessionState why = SessionState::kReading;
+  if (!has_room(*batch))
+    why = SessionState::kReadBudget;
+  else if (has_to_wait(*batch))
+    why = stuck_of(batch->owner().user) > 0 ? SessionState::kHost : SessionState::kReadTurn;
+  if (why == SessionState::kReading) return true;
+  if (std::exchange(batch->reading.waits_for, why) != why) next_.moved(*batch);
+  return false;
 }
 
 const UserReads& Reading::reads_of(UserId user) const {
@@ -251,6 +230,8 @@ void Reading::look_for_stuck_tasks() {
     if (out.stuck || since == 0 || since > long_ago) return;
     out.stuck = true;
     ++stuck_;
+    ++out.batch.batch()->reading.stuck;
+    next_.moved(*out.batch.batch());
     const UserId user = out.batch.batch()->owner().user;
     stuck_line_.warn(raw(user), "files of user " + std::to_string(raw(user)) +
                                     " have been read for over a second, and others are read beside them: a file "
@@ -283,17 +264,24 @@ bool Reading::give(const BatchPtr& batch) {
   if (at_once) {
     tasks_.at(number).is_here = true;
     charge();
+    given(*batch);
     task.done(*std::move(at_once));
     return true;
   }
   if (fetcher_.try_fetch(std::move(task))) {
     charge();
+    given(*batch);
     look_after_tasks();
     return true;
   }
   tasks_.take(number);
   for (const FetchItem& item : task.items) batch->put_back_unread(item.index);
   return false;
+}
+
+void Reading::given(Batch& batch) {
+  batch.reading.waits_for = SessionState::kReadTurn;  // with what else is unread
+  next_.moved(batch);
 }
 
 // A packed batch has no places before all of its samples have a size: once there is no room for more bytes, its headers
@@ -331,11 +319,13 @@ void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
   const BatchPtr batch = [&] {  // its right to call back goes here
     const TaskOut out = tasks_.take(number);
     stuck_ -= out.stuck ? 1 : 0;
+    out.batch.batch()->reading.stuck -= out.stuck ? 1 : 0;
     charge_what_it_took(out, items);
     return out.batch.batch();
   }();
   const auto working = time_.work_for(batch->owner().user);
   if (batch->running()) take_all(batch, std::move(items));
+  next_.moved(*batch);
   next_.came_back(batch);
   feed();
 }

@@ -48,6 +48,7 @@ class Reading {
     virtual ~Next() = default;
     virtual void read(const BatchPtr& batch, std::vector<SampleTask> tasks) = 0;  // they can be made
     virtual void came_back(const BatchPtr& batch) = 0;  // some of its samples may have finished
+    virtual void moved(const Batch& batch) = 0;         // samples of it are in other states, or wait for something else
     // The batch cannot be had. `would_fit`: the slot bytes with which it could, if it is for want of them.
     virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;
   };
@@ -84,6 +85,7 @@ class Reading {
 
   std::optional<BatchPtr> take_next();
   const UserReads& reads_of(UserId user) const;
+  bool may_be_read(const BatchPtr& batch);
   bool has_to_wait(const Batch& batch) const;
   bool has_all_of_his(const Batch& batch) const;
   bool keeps_his_turn(const Batch& batch) const;
@@ -96,6 +98,7 @@ class Reading {
   std::uint32_t tasks_of(UserId user) const;
   bool overfills(const Batch& batch) const;
   [[nodiscard]] bool give(const BatchPtr& batch);
+  void given(Batch& batch);
   FetchTask task_of(const BatchPtr& batch);
   CacheWish wish_of(const Batch& batch, const SampleRequest& sample) const;
   void queue(const BatchPtr& batch);

@@ -79,6 +79,16 @@ void Waiting::watch_deadline(const BatchPtr& batch) {
   });
 }
 
+bool Waiting::wants_slot() const {
+  const std::uint32_t slots = session_->parts.slots->slots();
+  return !batches_.empty() || std::ranges::any_of(epochs_, [&](const auto& epoch) { return epoch->has_next(slots); });
+}
+
+bool Waiting::is_to_be_given() const {
+  return std::ranges::any_of(
+      epochs_, [](const auto& epoch) { return epoch->request().order_by == OrderBy::kClient && !epoch->all_given(); });
+}
+
 BatchPtr Waiting::next() {
   const auto less_urgent = [](const BatchPtr& a, const BatchPtr& b) {
     return a->request().priority < b->request().priority;

@@ -71,6 +71,11 @@ class Waiting {
   void interrupt(const Error& why);  // likewise all of them: those that had more say why at their end
   void retire();                     // those that have handed over everything say so, and are gone
 
+  // What it waits for, where no batch of it has a slot: a slot; the order of an epoch; what its client gives for one.
+  bool wants_slot() const;
+  bool is_shuffling() const { return !planning_.empty(); }
+  bool is_to_be_given() const;
+
   // The batch that a free slot is for; null: none. An epoch that the limits do not allow any more breaks off: retire().
   BatchPtr next();
 

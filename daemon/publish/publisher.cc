@@ -1,5 +1,6 @@
 #include "daemon/publish/publisher.h"
 
+#include <optional>
 #include <utility>
 
 #include "daemon/publish/messages.h"
@@ -22,6 +23,7 @@ void Publisher::completed(const CompletedBatch& batch) {
     return;
   }
   port_->send(completed_message(batch));
+  states_.handed_over(batch.tensor ? std::optional(raw(batch.tensor->slot)) : std::nullopt);
   ++counts_.batches;
   counts_.samples += batch.tensor ? batch.tensor->samples : 0;
   counts_.tensors += batch.tensor ? batch.tensor->bytes : Bytes{};

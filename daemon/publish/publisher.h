@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "daemon/model/batch_sink.h"
+#include "daemon/observe/session_states.h"
 #include "daemon/publish/message_port.h"
 #include "daemon/slots/slot_pool.h"
 
@@ -26,7 +27,8 @@ struct PublishedCounts {
 
 class Publisher final : public BatchSink {
  public:
-  explicit Publisher(SlotPool& slots) : slots_(slots) {}
+  // `states`: is told of what is handed over; outlives it, as the slots do.
+  Publisher(SlotPool& slots, SessionStates& states) : slots_(slots), states_(states) {}
 
   // `port` is used until detach(). REQUIRES: none attached.
   void attach(MessagePort& port) { port_ = &port; }
@@ -48,6 +50,7 @@ class Publisher final : public BatchSink {
 
  private:
   SlotPool& slots_;
+  SessionStates& states_;
   MessagePort* port_ = nullptr;  // null: no stream, so nobody to tell
   PublishedCounts counts_;
 };

@@ -92,6 +92,8 @@ void Batch::enter(Phase phase) {
 void Batch::enter(std::uint32_t index, SampleState state) {
   SampleRun& sample = samples_[index];
   MILLRACE_CHECK((before(state) & bit(sample.state)) != 0);
+  if (((around_.devices >> sample.backend) & 1U) != 0)
+    on_devices_ += (state == SampleState::kMaking ? 1U : 0U) - (sample.state == SampleState::kMaking ? 1U : 0U);
   --counts_[static_cast<std::size_t>(sample.state)];
   ++counts_[static_cast<std::size_t>(state)];
   sample.state = state;

@@ -97,6 +97,7 @@ class Batch {
     Counters& counters;
     std::size_t backends = 0;
     InForce<Limits> limits;
+    std::uint32_t devices = 0;  // of the backends, all but the processor's: bit i
   };
 
   // `epoch`: whose batch it is, with the mark after it; null: the client's own.
@@ -134,6 +135,7 @@ class Batch {
   std::span<const SampleRun> samples() const { return samples_; }
   std::uint32_t count(SampleState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::uint32_t finished() const { return count(SampleState::kMade) + count(SampleState::kBad); }
+  std::uint32_t on_devices() const { return on_devices_; }  // of those being made
   std::uint32_t not_read() const { return count(SampleState::kUnread) + count(SampleState::kReading); }
   // Whether all samples before the lowest-numbered bad one are made, so that no other one can turn out to be it.
   bool first_bad_is_known();
@@ -190,7 +192,9 @@ class Batch {
   };
   struct ReadingNotes {
     bool queued = false;
-    std::optional<HostShortage> want;  // what the daemon lacked when it last tried to read
+    std::optional<HostShortage> want;                  // what the daemon lacked when it last tried to read
+    std::uint32_t stuck = 0;                           // of its tasks, those that may never come back
+    SessionState waits_for = SessionState::kReadTurn;  // why no task was given to it when last asked
     std::optional<boost::asio::steady_timer> later;
   } reading;
   std::vector<ReadySamples> ready;                    // making's: for each backend
@@ -220,6 +224,7 @@ class Batch {
 
   std::vector<SampleRun> samples_;
   std::array<std::uint32_t, kSampleStates> counts_{};
+  std::uint32_t on_devices_ = 0;
   std::uint32_t next_unread_ = 0;                      // first sample that never was anything but unread
   std::vector<std::uint32_t> unread_again_;            // whose first bytes were of no use
   std::uint32_t made_in_order_ = 0;                    // the first ones, up to one that is not made

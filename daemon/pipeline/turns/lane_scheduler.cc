@@ -121,6 +121,7 @@ void LaneScheduler::compose(Turn& turn) {
       turn.tasks.push_back(std::move(task));
     } else {
       batch->defer(task.index);
+      if (newly_deferred_.empty() || newly_deferred_.back() != batch) newly_deferred_.push_back(batch);
       large_.defer({InFlight(batch), turn.backend, std::move(task), beside});
     }
   }

@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
@@ -71,6 +72,8 @@ class LaneScheduler {
   std::optional<Turn> next(std::size_t backend);
   // The same of deferred pictures, at any backend.
   std::optional<Turn> next_deferred();
+  // The batches of pictures that next() has deferred since this was last called.
+  std::vector<BatchPtr> take_newly_deferred() { return std::exchange(newly_deferred_, {}); }
 
   // The job's number until ended(). Counts as one that the backend has.
   std::uint32_t begin(const Turn& turn);
@@ -134,6 +137,7 @@ class LaneScheduler {
   ControlTime& time_;
   LargePictures large_;
   std::vector<Lanes> lanes_;  // by backend
+  std::vector<BatchPtr> newly_deferred_;
 };
 
 }  // namespace millrace

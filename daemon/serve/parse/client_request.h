@@ -26,6 +26,7 @@ struct CancelRequest {
 struct ReleaseRequest {
   std::uint32_t slot_untrusted = 0;
   std::uint64_t generation_untrusted = 0;
+  std::optional<std::uint64_t> waited_ns_untrusted{};  // its program, for the batch; nullopt: it does not say
 };
 struct OpenDatasetRequest {
   DatasetId id{};

@@ -15,6 +15,7 @@ Result<void> DatasetTable::reserve(DatasetId id) {
   }
   MILLRACE_TRY(Charge charge, account_->charge(Resource::kDatasets, 1));
   entries_.emplace(id, Entry{.charge = std::move(charge)});
+  ++listed_now_;
   return {};
 }
 
@@ -27,6 +28,7 @@ bool DatasetTable::fill(DatasetId id, std::shared_ptr<const Dataset> dataset) {
     return false;
   }
   found->second.dataset = std::move(dataset);
+  --listed_now_;
   return true;
 }
 
@@ -35,6 +37,7 @@ bool DatasetTable::drop(DatasetId id) {
   const auto found = entries_.find(id);
   MILLRACE_CHECK(found != entries_.end() && !found->second.dataset);
   const bool wanted = !found->second.unwanted;
+  if (wanted) --listed_now_;
   entries_.erase(found);
   return wanted;
 }
@@ -45,6 +48,7 @@ DatasetTable::Closed DatasetTable::close(DatasetId id) {
   if (found == entries_.end() || found->second.unwanted) return Closed::kUnknown;
   if (!found->second.dataset) {
     found->second.unwanted = true;
+    --listed_now_;
     return Closed::kWhileListed;
   }
   entries_.erase(found);
@@ -55,6 +59,12 @@ void DatasetTable::clear() {
   std::map<DatasetId, Entry> gone;  // goes outside the lock
   MutexLock lock(mutex_);
   gone.swap(entries_);
+  listed_now_ = 0;
+}
+
+std::size_t DatasetTable::listed_now() const {
+  MutexLock lock(mutex_);
+  return listed_now_;
 }
 
 Result<std::shared_ptr<const Dataset>> DatasetTable::find(DatasetId id) const {

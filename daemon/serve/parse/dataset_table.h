@@ -7,6 +7,7 @@
 // Thread-safe: the control thread changes it, parsing threads look datasets up.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,6 +37,8 @@ class DatasetTable {
 
   Closed close(DatasetId id) MILLRACE_EXCLUDES(mutex_);
 
+  std::size_t listed_now() const MILLRACE_EXCLUDES(mutex_);  // that somebody wants
+
   // All of them go, whatever state they are in: nobody asks for any, and no listing ends, any more.
   void clear() MILLRACE_EXCLUDES(mutex_);
 
@@ -52,6 +55,7 @@ class DatasetTable {
   const std::shared_ptr<Account> account_;  // shared: see Ledger::account()
   mutable Mutex mutex_;
   std::map<DatasetId, Entry> entries_ MILLRACE_GUARDED_BY(mutex_);
+  std::size_t listed_now_ MILLRACE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace millrace

@@ -61,7 +61,9 @@ Result<CancelRequest> parse_cancel(const v1::Cancel& cancel) {
 
 Result<ReleaseRequest> parse_release(const v1::Release& release) {
   if (has_unknown_fields(release)) return unknown_field(release);
-  return ReleaseRequest{release.slot(), release.generation()};
+  ReleaseRequest request{release.slot(), release.generation()};
+  if (release.has_waited_ns()) request.waited_ns_untrusted = release.waited_ns();
+  return request;
 }
 
 Result<CloseDatasetRequest> parse_close_dataset(const v1::CloseDataset& close) {

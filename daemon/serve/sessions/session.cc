@@ -37,7 +37,7 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       counters_(counters),
       limits_(std::move(limits)),
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
-      publisher_(slots_),
+      publisher_(slots_, *states_),
       control_(control),
       listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account,
                 limits_.now().session.dataset_files),
@@ -49,7 +49,8 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
                                                  .account = parts_.account,
                                                  .cache = parts_.cache,
                                                  .cache_at_once = parts_.cache_at_once,
-                                                 .work = work_});
+                                                 .work = work_,
+                                                 .states = states_});
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
 }
@@ -151,7 +152,8 @@ void Session::act(CancelRequest request) {
 
 void Session::act(ReleaseRequest request) {
   const Result<void> released = pipeline_.release(parts_.id, request.slot_untrusted, request.generation_untrusted);
-  if (!released) refuse({}, released.error().within("release"));
+  if (!released) return refuse({}, released.error().within("release"));
+  if (request.waited_ns_untrusted) states_->waited(request.slot_untrusted, *request.waited_ns_untrusted);
 }
 
 void Session::act(OpenDatasetRequest request) {
@@ -161,6 +163,7 @@ void Session::act(OpenDatasetRequest request) {
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
   const Result<void> begun = listings_.begin(std::move(request.path), std::move(request.choice), progress, done);
   if (!begun && datasets_->drop(id)) refuse(id, begun.error());
+  listings_changed();
 }
 
 // The first part begins the list.
@@ -169,6 +172,7 @@ void Session::act(ListFilesRequest request) {
   if (!request.folder.empty()) {
     if (const Result<void> reserved = reserve(id, request.folder); !reserved) return refuse(id, reserved.error());
     listings_.begin_own(id, std::move(request.folder));
+    listings_changed();
   }
   if (!listings_.makes_own(id))
     return refuse(id, Error{Code::kInvalid, "dataset_id: no list " + std::to_string(raw(id)) +
@@ -178,7 +182,14 @@ void Session::act(ListFilesRequest request) {
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
   Result<void> taken = files ? Result<void>() : Result<void>(files.error());
   if (taken && request.last) taken = listings_.end_own(id, done);
-  if (!taken && datasets_->drop(id)) refuse(id, taken.error());
+  if (taken) return;
+  if (datasets_->drop(id)) refuse(id, taken.error());
+  listings_changed();
+}
+
+// For its time by state.
+void Session::listings_changed() {
+  pipeline_.lists(parts_.id, datasets_->listed_now() > 0);
 }
 
 void Session::act(const NameFilesRequest& request) {
@@ -190,6 +201,7 @@ void Session::drop_list(DatasetId id) {
   if (!listings_.makes_own(id)) return;
   listings_.drop_own(id);
   static_cast<void>(datasets_->drop(id));  // nobody puts it together any more
+  listings_changed();
 }
 
 Result<void> Session::reserve(DatasetId id, std::string_view folder_untrusted) {
@@ -203,9 +215,10 @@ void Session::listed(DatasetId id, Result<std::shared_ptr<const Dataset>> datase
       dataset ? dataset_opened_message(id, **dataset) : Result<v1::ServerMessage>(dataset.error());
   if (!message) {
     if (datasets_->drop(id)) refuse(id, message.error());
-    return;
+    return listings_changed();
   }
   if (datasets_->fill(id, *std::move(dataset))) publisher_.send(*std::move(message));
+  listings_changed();
 }
 
 void Session::act(CloseDatasetRequest request) {
@@ -215,6 +228,7 @@ void Session::act(CloseDatasetRequest request) {
                                                            " is open in this session"});
     case DatasetTable::Closed::kWhileListed:
       drop_list(request.id);
+      listings_changed();
       return publisher_.send(
           failed_message(request.id, Error{Code::kCancelled, "the dataset was closed before it was listed"}));
     case DatasetTable::Closed::kOpen:
@@ -297,6 +311,21 @@ void Session::describe(v1::SessionStatistics& statistics) const {
   statistics.set_samples(counts.samples);
   statistics.set_bad_samples(counts.bad_samples);
   statistics.set_lane_seconds(std::chrono::duration<double>(work_->lanes).count());
+  describe_states(statistics);
+}
+
+void Session::describe_states(v1::SessionStatistics& statistics) const {
+  using Seconds = std::chrono::duration<double>;
+  const auto now = SessionStates::Clock::now();
+  const SessionStates::Times times = states_->times(now);
+  for (std::size_t i = 0; i < kSessionStates; ++i) {
+    v1::StateTime& state = *statistics.add_states();
+    state.set_state(std::string(session_state_name(static_cast<SessionState>(i))));
+    state.set_seconds(Seconds(times[i]).count());
+    state.set_waited_seconds(Seconds(states_->waits()[i]).count());
+  }
+  statistics.set_seconds(Seconds(states_->age(now)).count());
+  statistics.set_waits_told(states_->waits_told());
 }
 
 }  // namespace millrace

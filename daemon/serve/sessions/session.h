@@ -28,6 +28,7 @@
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/key_values.h"
+#include "daemon/observe/session_states.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/publish/publisher.h"
 #include "daemon/serve/handoff/exported_rooms.h"
@@ -146,15 +147,18 @@ class Session final : private RequestReader::Port {
 
   void cut_off(const Error& why);
   KeyValues identity() const;
+  void describe_states(v1::SessionStatistics& statistics) const;
   void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
   void drop_list(DatasetId id);
+  void listings_changed();
   Result<void> reserve(DatasetId id, std::string_view folder_untrusted);
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 
   Parts parts_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
-  const std::shared_ptr<SessionWork> work_ = std::make_shared<SessionWork>();  // shared with its batches
+  const std::shared_ptr<SessionWork> work_ = std::make_shared<SessionWork>();               // shared with its batches
+  const std::shared_ptr<SessionStates> states_ = std::make_shared<SessionStates>(opened_);  // shared likewise
   Pipeline& pipeline_;
   RingMaker& rings_;
   Counters& counters_;

@@ -22,6 +22,7 @@ struct Slots {
   static constexpr Bytes kSlotBytes{4'096};
 
   Counters counters;
+  SessionStates states;
   SegmentBudget budget{1_MiB};
   SlotPool pool{*budget.create(shm::segment_bytes(2, kSlotBytes)), SessionId{1}, 2, kSlotBytes, counters};
 
@@ -39,7 +40,7 @@ struct Slots {
 TEST_CASE("results reach the stream in order, and their slot stays the client's", "[publish]") {
   Slots slots;
   KeptMessages port;
-  Publisher publisher(slots.pool);
+  Publisher publisher(slots.pool, slots.states);
   publisher.attach(port);
 
   publisher.epoch_started(EpochStreamId{1}, 2, 0, 2);
@@ -62,7 +63,7 @@ TEST_CASE("a batch that is ending is an early wake-up where somebody listens", "
     int early_wake_ups = 0;
   } port;
   Slots slots;
-  Publisher publisher(slots.pool);
+  Publisher publisher(slots.pool, slots.states);
 
   publisher.ending();
   publisher.attach(port);
@@ -74,7 +75,7 @@ TEST_CASE("a batch that is ending is an early wake-up where somebody listens", "
 TEST_CASE("a batch that completes without a stream gives its slot back", "[publish]") {
   Slots slots;
   KeptMessages port;
-  Publisher publisher(slots.pool);
+  Publisher publisher(slots.pool, slots.states);
   publisher.attach(port);
   publisher.detach();
 
@@ -88,7 +89,7 @@ TEST_CASE("a batch that completes without a stream gives its slot back", "[publi
 TEST_CASE("a session's figures count batches, images and bad samples", "[publish]") {
   Slots slots;
   KeptMessages port;
-  Publisher publisher(slots.pool);
+  Publisher publisher(slots.pool, slots.states);
   publisher.attach(port);
   CompletedBatch batch = slots.sealed_batch();
   batch.failures.resize(2);

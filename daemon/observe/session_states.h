@@ -1,0 +1,102 @@
+// Where one session's time goes: in which state it is at each moment, for how long it has been in each, and in which of
+// them its program waited for a batch. Which state it is in, the pipeline says (pipeline/session_state.h).
+//
+//   enter(reading) ── enter(making) ── enter(settling) ── handed_over(slot) ── ... ── waited(slot, 40 ms)
+//                            └───────── 40 ms ─────────────────┘ are laid on the states that it was in then
+//
+// What the program says of its waiting is its own claim: of a batch no more counts than has passed since the batch
+// before it was handed over. So waits never overlap, and all together are no longer than the session is old.
+//
+// The last kRemembered changes are remembered. What a wait has before these is spread by the proportions of all the time
+// before them.
+//
+// Thread-bound(control).
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace millrace {
+
+// daemon/doc/session_time.md says what each means, and what to do about it.
+enum class SessionState : std::uint8_t {
+  kIdle,
+  kClient,
+  kRequest,
+  kFilling,
+  kListing,
+  kShuffling,
+  kReadTurn,
+  kReading,
+  kReadBudget,
+  kHost,
+  kLaneTurn,
+  kMaking,
+  kDecodingBudget,
+  kDevice,
+  kSettling,
+};
+constexpr std::size_t kSessionStates = 15;
+std::string_view session_state_name(SessionState state);  // "read_turn": as statistics name it, for good
+
+class SessionStates {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Times = std::array<std::chrono::nanoseconds, kSessionStates>;  // by state
+
+  static constexpr std::size_t kRemembered = 128;  // changes
+
+  // Idle from `now` on.
+  explicit SessionStates(Clock::time_point now = Clock::now());
+
+  // Looks at the clock if that is another state than before.
+  void enter(SessionState state) {
+    if (state != now_in()) enter(state, Clock::now());
+  }
+  void enter(SessionState state, Clock::time_point now);
+  SessionState now_in() const { return changes_[newest_].state; }
+
+  // A batch is the client's from now on: in that slot, or none of its images is left.
+  void handed_over(std::optional<std::uint32_t> slot, Clock::time_point now = Clock::now());
+  // Its program waited for the batch that was handed over in that slot. Once a batch.
+  void waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted);
+
+  std::chrono::nanoseconds age(Clock::time_point now) const { return now - begun_; }
+  Times times(Clock::time_point now) const;  // add up to age()
+  const Times& waits() const { return waits_; }
+  std::uint64_t waits_told() const { return waits_told_; }  // batches
+
+ private:
+  struct Change {
+    SessionState state = SessionState::kIdle;
+    Clock::time_point since;
+  };
+  struct HandOver {
+    Clock::time_point at;
+    std::chrono::nanoseconds since_last{0};  // batch; 0: the wait for it is known
+  };
+
+  static std::chrono::nanoseconds& of(Times& times, SessionState state) {
+    return times[static_cast<std::size_t>(state)];
+  }
+  const Change& before(std::size_t steps) const { return changes_[(newest_ + kRemembered - steps) % kRemembered]; }
+  void lay(Clock::time_point from, Clock::time_point to);
+  void spread(std::chrono::nanoseconds time);
+
+  const Clock::time_point begun_;
+  std::array<Change, kRemembered> changes_;  // a ring
+  std::size_t newest_ = 0, remembered_ = 1;
+  Times until_newest_{};               // until the newest change
+  Times before_remembered_{};          // until the oldest one
+  Clock::time_point last_;             // hand-over
+  std::vector<HandOver> handed_over_;  // by slot
+  Times waits_{};
+  std::uint64_t waits_told_ = 0;
+};
+
+}  // namespace millrace

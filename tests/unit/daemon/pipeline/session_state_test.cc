@@ -1,0 +1,154 @@
+// In which state a batch is, and a session without one.
+#include "daemon/pipeline/session_state.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+
+#include "daemon/memory/host_arena.h"
+#include "daemon/slots/slot_pool.h"
+#include "tests/support/host/segment_budget.h"
+
+namespace millrace {
+namespace {
+
+using State = SessionState;
+
+struct UnusedOwner final : Batch::Owner {
+  void unused(BatchPtr) override {}
+};
+
+constexpr std::size_t kProcessor = 0, kDevices = 1;
+
+// A batch of four squeezed pictures that runs, and two backends: the processor and a device.
+struct StateRig {
+  BatchPtr running(Packing packing = Packing::kOneSize) {
+    Recipe recipe{.packing = packing};
+    if (packing == Packing::kOneSize) recipe.resize = ExactSize{{8, 8}};
+    BatchRequest request{.samples = std::vector<SampleRequest>(4), .recipe = std::make_shared<const Recipe>(recipe)};
+    auto layout = *TensorLayout::create(request.recipe, 1000);
+    auto batch = std::make_shared<Batch>(session, std::move(request), std::move(layout), nullptr, around);
+    batch->begin(SlotLease{}, nullptr);
+    return batch;
+  }
+
+  // One that is being read waits for that backend.
+  static SampleTask read(Batch& batch, std::uint32_t index, std::size_t backend) {
+    EncodedImage image{EncodedBytes(100), SourceInfo{.stored = {40, 30}}, std::nullopt};
+    REQUIRE(batch.lay_out(index, image.info).has_value());
+    SampleTask task = batch.wait(index, std::move(image));
+    batch.choose(index, backend);
+    return task;
+  }
+  static void make(Batch& batch, const SampleTask& task) { batch.make({&task, 1}); }
+
+  Counters counters;
+  Ledger ledger{budgets_of({}, {.encoded = 1_MiB}), &counters};
+  UnusedOwner owner;
+  std::shared_ptr<OpenSession> session = std::make_shared<OpenSession>(
+      OpenSession{.id = SessionId{1}, .parts = {.account = ledger.account({UserId{1000}, SessionId{1}})}});
+  Batch::Surroundings around{
+      .owner = owner, .counters = counters, .backends = 2, .limits = Limits{.sample = {.side = 1000}}, .devices = 2};
+};
+
+}  // namespace
+
+TEST_CASE("a batch of which nothing is read waits for its turn, or for what it lacks", "[pipeline]") {
+  StateRig rig;
+  const BatchPtr batch = rig.running();
+  CHECK(state_of(*batch) == State::kReadTurn);
+  batch->reading.waits_for = State::kReadBudget;
+  CHECK(state_of(*batch) == State::kReadBudget);
+  batch->reading.want = Batch::HostShortage{};
+  CHECK(state_of(*batch) == State::kHost);
+}
+
+TEST_CASE("a batch is read until the last of its files hangs alone", "[pipeline]") {
+  StateRig rig;
+  const BatchPtr batch = rig.running();
+  batch->take_unread(2);
+  CHECK(state_of(*batch) == State::kReading);
+  batch->reading.stuck = 1;
+  CHECK(state_of(*batch) == State::kHost);
+}
+
+TEST_CASE("a batch's state is the furthest that some of its images are in", "[pipeline]") {
+  StateRig rig;
+  const BatchPtr batch = rig.running();
+  batch->take_unread(4);
+  const SampleTask first = StateRig::read(*batch, 0, kDevices), second = StateRig::read(*batch, 1, kProcessor);
+  CHECK(state_of(*batch) == State::kLaneTurn);
+  StateRig::make(*batch, first);
+  CHECK(state_of(*batch) == State::kDevice);
+  StateRig::make(*batch, second);
+  CHECK(state_of(*batch) == State::kMaking);
+  batch->made(1);
+  CHECK(state_of(*batch) == State::kDevice);
+  batch->made(0);
+  CHECK(state_of(*batch) == State::kReading);  // the other two
+  for (const std::uint32_t index : {2U, 3U}) {
+    StateRig::make(*batch, StateRig::read(*batch, index, kProcessor));
+    batch->give_up(index, Error{Code::kInvalid, "broken"});
+  }
+  CHECK(state_of(*batch) == State::kSettling);
+}
+
+TEST_CASE("an image that its device gives back is the device's no more", "[pipeline]") {
+  StateRig rig;
+  const BatchPtr batch = rig.running();
+  batch->take_unread(4);
+  const SampleTask task = StateRig::read(*batch, 0, kDevices);
+  StateRig::make(*batch, task);
+  batch->try_elsewhere(0, Error{Code::kUnavailable, "lost"});
+  batch->choose(0, kProcessor);
+  CHECK(state_of(*batch) == State::kLaneTurn);
+  StateRig::make(*batch, task);
+  CHECK(state_of(*batch) == State::kMaking);
+}
+
+TEST_CASE("a large picture waits for memory; one of a packed batch for the others' sizes", "[pipeline]") {
+  StateRig rig;
+  const BatchPtr batch = rig.running();
+  batch->take_unread(4);
+  static_cast<void>(StateRig::read(*batch, 0, kProcessor));
+  batch->defer(0);
+  CHECK(state_of(*batch) == State::kDecodingBudget);
+
+  const BatchPtr packed = rig.running(Packing::kPacked);
+  packed->take_unread(4);
+  REQUIRE(packed->lay_out(0, SourceInfo{.stored = {40, 30}}).has_value());
+  packed->defer(0, std::nullopt);
+  CHECK(state_of(*packed) == State::kReading);
+}
+
+TEST_CASE("a session without a batch under way waits for a slot, an order, its client, or for nothing", "[pipeline]") {
+  StateRig rig;
+  constexpr Bytes kSlot{4'096};
+  SegmentBudget budget{1_MiB};
+  SlotPool slots(*budget.create(shm::segment_bytes(2, kSlot)), SessionId{1}, 2, kSlot, rig.counters);
+  rig.session->parts.slots = &slots;
+  boost::asio::io_context control;
+  struct NoNext final : Waiting::Next {
+    void fail(const BatchPtr&, Error, Bytes) override {}
+  } next;
+  OrderCharges orders(1);
+  const Placer placer({});
+  Waiting waiting(rig.session, {control, Limits{}, placer, rig.around, next, orders});
+  const auto state = [&](bool lists = false) { return state_of(*rig.session, waiting, {}, lists); };
+  const auto hand_out = [&] {
+    const SlotLease lease = *slots.lease();
+    slots.seal(lease, Bytes{100}, lease.offset + 128, 1);
+    return lease;
+  };
+
+  CHECK(state() == State::kIdle);
+  CHECK(state(true) == State::kListing);
+  const SlotLease first = hand_out();
+  CHECK(state() == State::kRequest);
+  hand_out();
+  CHECK(state() == State::kClient);
+  CHECK(state(true) == State::kListing);
+  REQUIRE(slots.release(raw(first.slot), raw(first.generation)).has_value());
+  CHECK(state() == State::kRequest);
+}
+
+}  // namespace millrace
