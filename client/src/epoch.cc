@@ -80,7 +80,8 @@ Result<std::optional<Batch>> Epoch::next(std::chrono::milliseconds timeout) {
   if (order_) {
     if (Result<void> more = order_->top_up(*core_); !more) return std::move(more).error();
   }
-  auto batch = core_->wait(deadline_after(timeout), "epoch", [this] { return core_->inbox().take_of_epoch(stream_); });
+  auto batch =
+      core_->wait_for_batch(deadline_after(timeout), "epoch", [this] { return core_->inbox().take_of_epoch(stream_); });
   if (order_ && batch && *batch) order_->taken();
   if (batch && *batch && !(*batch)->position.empty()) position_ = (*batch)->position;
   if (batch && *batch && !(*batch)->failure) bad_ += (*batch)->bad;

@@ -68,11 +68,11 @@ void Session::cancel(Ticket ticket) noexcept {
 }
 
 Result<Batch> Session::next(std::chrono::milliseconds timeout) {
-  return core_->wait(deadline_after(timeout), "next", [this] { return core_->inbox().take_oldest(); });
+  return core_->wait_for_batch(deadline_after(timeout), "next", [this] { return core_->inbox().take_oldest(); });
 }
 
 Result<Batch> Session::wait(Ticket ticket, std::chrono::milliseconds timeout) {
-  return core_->wait(deadline_after(timeout), "wait", [&] { return core_->inbox().take(ticket.batch); });
+  return core_->wait_for_batch(deadline_after(timeout), "wait", [&] { return core_->inbox().take(ticket.batch); });
 }
 
 Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOptions& options) {

@@ -89,6 +89,13 @@ bool is_of_first_daemons(const Recipe& recipe) {
          recipe.crop_place == CropPlace::kCentre;
 }
 
+// An older daemon would refuse the release.
+bool knows_waits(const DaemonKnowledge& daemon) {
+  v1::ClientMessage message;
+  message.mutable_release()->set_waited_ns(0);
+  return daemon.check(message).has_value();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, const SessionOptions& options) {
@@ -141,6 +148,7 @@ SessionCore::SessionCore(std::shared_ptr<Holding> holding, const SessionOptions&
     : recipe_(options.recipe),
       batch_(options.batch),
       knowledge_(std::move(knowledge)),
+      knows_waits_(knows_waits(knowledge_)),
       limits_(limits),
       slot_bytes_(slot_bytes),
       holding_(std::move(holding)),
@@ -152,6 +160,22 @@ Result<void> SessionCore::send(v1::ClientMessage message, std::span<const LargeI
   look_at_device();
   wire_->send(std::move(message), images);
   return {};
+}
+
+void SessionCore::note_wait(Result<Batch>& taken, std::chrono::nanoseconds waited) {
+  note_wait(taken ? &*taken : nullptr, taken ? nullptr : &taken.error(), waited);
+}
+
+void SessionCore::note_wait(Result<std::optional<Batch>>& taken, std::chrono::nanoseconds waited) {
+  note_wait(taken && *taken ? &**taken : nullptr, taken ? nullptr : &taken.error(), waited);
+}
+
+void SessionCore::note_wait(Batch* taken, const Error* why_not, std::chrono::nanoseconds waited) {
+  if (why_not != nullptr && why_not->code == Code::kDeadline)
+    waited_in_vain_.fetch_add(waited.count(), std::memory_order_relaxed);
+  if (taken == nullptr) return;
+  waited += std::chrono::nanoseconds(waited_in_vain_.exchange(0, std::memory_order_relaxed));
+  if (knows_waits_) taken->tensor.set_waited(waited);
 }
 
 std::optional<Error> SessionCore::ended() const {

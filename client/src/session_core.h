@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,25 +62,40 @@ class SessionCore {
     }
   }
 
+  // As wait(), for a batch that the program has then. With its release the daemon hears how long that took, calls before
+  // that waited in vain included.
+  template <class Take>
+  auto wait_for_batch(Deadline deadline, std::string_view what, Take take) -> typename decltype(take())::value_type {
+    const auto began = std::chrono::steady_clock::now();
+    auto taken = wait(deadline, what, take);
+    note_wait(taken, std::chrono::steady_clock::now() - began);
+    return taken;
+  }
+
  private:
   static Result<std::shared_ptr<SessionCore>> open_once(const Address& address, const SessionOptions& options,
                                                         Bytes slot_bytes, Deadline deadline);
   SessionCore(std::shared_ptr<Holding> holding, const SessionOptions& options, DaemonKnowledge knowledge,
               const RequestLimits& limits, Bytes slot_bytes, std::shared_ptr<Wire> wire);
   Result<void> attach(const std::string& ticket, Deadline deadline);
+  void note_wait(Result<Batch>& taken, std::chrono::nanoseconds waited);
+  void note_wait(Result<std::optional<Batch>>& taken, std::chrono::nanoseconds waited);
+  void note_wait(Batch* taken, const Error* why_not, std::chrono::nanoseconds waited);
   // Gives back the slots that the GPU has done with. Returns when to look again.
   Deadline look_at_device();
 
   const Recipe recipe_;
   const std::uint32_t batch_;
   const DaemonKnowledge knowledge_;
+  const bool knows_waits_;  // the daemon, of programs
   const RequestLimits limits_;
   const Bytes slot_bytes_;
   const std::shared_ptr<Holding> holding_;  // shared with the views
   const std::shared_ptr<Wire> wire_;        // shared with views that are giving their slots back
   const std::shared_ptr<Inbox> inbox_;      // shared with the wire
   std::uint64_t id_ = 0;
-  std::atomic<std::uint64_t> numbers_{1};  // counts; publishes nothing
+  std::atomic<std::uint64_t> numbers_{1};        // counts; publishes nothing
+  std::atomic<std::int64_t> waited_in_vain_{0};  // nanoseconds since a batch was last taken; likewise
 };
 
 }  // namespace client

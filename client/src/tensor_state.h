@@ -1,7 +1,9 @@
 // What a TensorView stands for: a lease on one slot. Thread-safe for reading.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct TensorView::State {
   std::vector<ViewTensor> views;
   DType dtype = DType::kUint8;
   std::chrono::steady_clock::time_point sealed_at;
+  std::optional<std::chrono::nanoseconds>
+      waited;  // the program, for it; nothing: nobody took it, or the daemon is older
 
   ~State();  // gives the slot back
 };

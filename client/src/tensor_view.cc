@@ -62,12 +62,13 @@ bool read_views(const v1::TensorHandle& handle, TensorView::State& state) {
 }  // namespace
 
 TensorView::State::~State() {
-  const auto release = [to = wire, slot = slot, generation = generation] {
+  const auto release = [to = wire, slot = slot, generation = generation, waited = waited] {
     const auto alive = to.lock();
     if (!alive) return;
     v1::ClientMessage message;
     message.mutable_release()->set_slot(slot);
     message.mutable_release()->set_generation(generation);
+    if (waited) message.mutable_release()->set_waited_ns(static_cast<std::uint64_t>(waited->count()));
     alive->send(std::move(message));
   };
   if (streams.empty()) {
@@ -216,6 +217,10 @@ std::chrono::steady_clock::time_point TensorView::sealed_at() const noexcept {
 
 bool TensorView::valid() const noexcept {
   return state_ && state_->holding->holds(state_->slot, state_->generation);
+}
+
+void TensorView::set_waited(std::chrono::nanoseconds waited) noexcept {
+  if (state_) state_->waited = waited;
 }
 
 void TensorView::release() noexcept {

@@ -60,6 +60,14 @@ void print_histograms(const Statistics& statistics, Json& json) {
   json.end_object();
 }
 
+// {"making": 8.1, "reading": 2.2, ...}: all of them.
+void print_states(std::string_view name, const std::vector<StateTime>& states,
+                  std::chrono::duration<double> StateTime::*part, Json& json) {
+  json.key(name).begin_object();
+  for (const StateTime& state : states) json.member(state.state, (state.*part).count());
+  json.end_object();
+}
+
 void print_look_json(const Statistics& statistics) {
   Json json;
   json.begin_object()
@@ -82,7 +90,10 @@ void print_look_json(const Statistics& statistics) {
         .member("samples", session.samples)
         .member("bad_samples", session.bad_samples)
         .member("lane_seconds", session.lanes.count())
-        .end_object();
+        .member("seconds", session.age.count());
+    print_states("state_seconds", session.states, &StateTime::time, json);
+    print_states("waited_seconds", session.states, &StateTime::waited, json);
+    json.member("waits_told", session.waits_told).end_object();
   }
   std::printf("%s\n", json.end_array().end_object().text().c_str());
 }

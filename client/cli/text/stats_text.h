@@ -21,7 +21,8 @@ enum class Figures { kNotZero, kAll };
 // many, the median and the 99th percentile.
 std::string figures_text(const Look& look, const std::optional<Look>& before, Figures figures);
 
-// A line a session; empty when there is none.
+// A line a session; empty when there is none. Beneath them where each one's time went, and in what its program waited:
+// the largest shares.
 std::string sessions_text(const std::vector<SessionStatistics>& sessions);
 
 }  // namespace millrace::cli

@@ -34,6 +34,13 @@ struct Metric {
   double sum = 0;                       // of a histogram: of all durations
 };
 
+// Of a session: how long it was in a state, and in which its program waited. daemon/doc/session_time.md has the states.
+struct StateTime {
+  std::string state{};  // "read_turn"; further ones may come
+  std::chrono::duration<double> time{};
+  std::chrono::duration<double> waited{};  // of the program, as its client says, for batches that it has given back
+};
+
 struct SessionStatistics {
   std::uint64_t id = 0;
   std::string name{};
@@ -48,6 +55,9 @@ struct SessionStatistics {
   std::uint64_t samples = 0;  // completed
   std::uint64_t bad_samples = 0;
   std::chrono::duration<double> lanes{};  // lane time that decoding and transforming its samples took
+  std::chrono::duration<double> age{};    // since it was opened; 0: the daemon is older
+  std::vector<StateTime> states{};        // every one; their times add up to `age`
+  std::uint64_t waits_told = 0;  // batches for which its client said how long the program waited; 0: it does not say
 };
 
 struct Statistics {

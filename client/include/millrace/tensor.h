@@ -67,6 +67,8 @@ struct ViewTensor {
   std::vector<std::uint64_t> strides{};  // bytes
 };
 
+class SessionCore;
+
 // Thread-safe for reading; moving, used_by(), release() and destruction are its owner's. After fork() only the parent may use it.
 class MILLRACE_API TensorView {
  public:
@@ -129,6 +131,8 @@ class MILLRACE_API TensorView {
   explicit TensorView(std::unique_ptr<State> state) noexcept;
 
  private:
+  friend class SessionCore;
+  void set_waited(std::chrono::nanoseconds waited) noexcept;  // for it; the daemon hears of it with the release
   Result<void> check_elements(std::size_t bytes, bool floating) const;
 
   std::unique_ptr<State> state_;

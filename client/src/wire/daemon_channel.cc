@@ -74,19 +74,25 @@ Metric to_metric(const v1::Metric& metric) {
 }
 
 SessionStatistics to_session(const v1::SessionStatistics& session) {
-  return {.id = session.session_id(),
-          .name = session.name(),
-          .uid = session.uid(),
-          .pid = session.pid(),
-          .slots = session.slots(),
-          .slots_free = session.slots_free(),
-          .slots_not_ready = session.slots_not_ready(),
-          .slots_withdrawn = session.slots_withdrawn(),
-          .segment = Bytes{session.segment_bytes()},
-          .batches = session.batches(),
-          .samples = session.samples(),
-          .bad_samples = session.bad_samples(),
-          .lanes = std::chrono::duration<double>(session.lane_seconds())};
+  using Seconds = std::chrono::duration<double>;
+  SessionStatistics found{.id = session.session_id(),
+                          .name = session.name(),
+                          .uid = session.uid(),
+                          .pid = session.pid(),
+                          .slots = session.slots(),
+                          .slots_free = session.slots_free(),
+                          .slots_not_ready = session.slots_not_ready(),
+                          .slots_withdrawn = session.slots_withdrawn(),
+                          .segment = Bytes{session.segment_bytes()},
+                          .batches = session.batches(),
+                          .samples = session.samples(),
+                          .bad_samples = session.bad_samples(),
+                          .lanes = Seconds(session.lane_seconds()),
+                          .age = Seconds(session.seconds()),
+                          .waits_told = session.waits_told()};
+  for (const v1::StateTime& state : session.states())
+    found.states.push_back({state.state(), Seconds(state.seconds()), Seconds(state.waited_seconds())});
+  return found;
 }
 
 Device to_device(const v1::Device& device) {

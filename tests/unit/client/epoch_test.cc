@@ -76,6 +76,25 @@ TEST_CASE("an opened dataset has its samples and classes", "[client]") {
   REQUIRE(fixture.dataset.classes() == std::vector<std::string>{"cat", "dog"});
 }
 
+TEST_CASE("an epoch's batch tells how long it was waited for; one that nobody took does not", "[client]") {
+  EpochFixture fixture;
+  Epoch epoch = fixture.begin();
+  fixture.daemon.send(fixture.epoch_batch(0, 0));
+  fixture.daemon.send(fixture.epoch_batch(1, 1));
+  {
+    const auto batch = epoch.next(30s);
+    REQUIRE((batch && *batch));
+  }
+  CHECK(fixture.daemon.next_message().release().has_waited_ns());
+
+  fixture.daemon.send(fixture.epoch_batch(2, 0));
+  REQUIRE(epoch.next(30s));  // so both have arrived
+  CHECK(fixture.daemon.next_message().release().has_waited_ns());
+  REQUIRE(epoch.shape(1ms).error().code == Code::kDeadline);
+  epoch.stop();
+  CHECK_FALSE(fixture.daemon.next_message().release().has_waited_ns());
+}
+
 TEST_CASE("a dataset that the daemon refuses is its error, after its progress", "[client]") {
   EpochFixture fixture;
   v1::ServerMessage progress;

@@ -120,6 +120,38 @@ TEST_CASE("an epoch and a dataset name what the daemon lacks", "[client]") {
   CHECK_THAT(refused.error().message, Catch::Contains("does not know ClientMessage.open_dataset;"));
 }
 
+TEST_CASE("a release says how long the program waited, where the daemon knows that field", "[client]") {
+  const bool is_older = GENERATE(false, true);
+  CAPTURE(is_older);
+  ScriptedDaemon daemon({.vocabulary = is_older ? without_field("Release", 3) : millrace::own_vocabulary()});
+  Session session = *open(daemon);
+  const auto submitted = [&] {
+    const auto ticket = session.submit(one(kPlain));
+    REQUIRE(ticket);
+    REQUIRE(daemon.next_message().has_submit());
+    return ticket->batch;
+  };
+  const auto release_of = [&](millrace::Batch batch) {
+    REQUIRE_FALSE(batch.failure);
+    batch.tensor.release();
+    return daemon.next_message().release();
+  };
+
+  const std::uint64_t first = submitted();
+  const auto in_vain = session.next(20ms);
+  daemon.send(daemon.seal(first, 0, 5, 1, 10));
+  const v1::Release waited = release_of(*session.next(30s));
+  const std::uint64_t second = submitted();
+  daemon.send(daemon.seal(second, 0, 6, 1, 10));
+  const v1::Release after = release_of(*session.wait({second}, 30s));
+
+  REQUIRE_FALSE(in_vain);
+  CHECK(waited.generation() == 5);
+  CHECK(waited.has_waited_ns() == !is_older);
+  CHECK(after.has_waited_ns() == !is_older);
+  if (!is_older) CHECK(waited.waited_ns() >= 20'000'000);  // the call in vain included
+}
+
 TEST_CASE("a daemon that does not say what it knows is too old", "[client]") {
   ScriptedDaemon daemon({.vocabulary = std::nullopt});
 
