@@ -17,13 +17,18 @@ from pictures import path_of
 
 
 def newer_schema() -> dict[str, Any]:
-    """The schema's messages with ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9) and ``ON_ERROR_BLUR`` (9): of a version to come."""
+    """The schema's messages of a version to come: ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9), ``Release.waited_ns`` (500) ...
+
+    And ``ON_ERROR_BLUR`` (9).
+    """
     schema = descriptor_pb2.FileDescriptorSet()
     schema.ParseFromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())
     for file in schema.file:
         for message in file.message_type:
             if message.name == "Recipe":
                 message.field.add(name="sharpen", number=500, label=1, type=descriptor_pb2.FieldDescriptorProto.TYPE_UINT32)
+            if message.name == "Release":
+                next(field for field in message.field if field.name == "waited_ns").number = 500
             if message.name == "Crop":
                 del message.reserved_range[:]
                 message.field.add(name="diagonal", number=9, label=1, type=descriptor_pb2.FieldDescriptorProto.TYPE_UINT32, oneof_index=0)
@@ -64,6 +69,17 @@ def test_a_newer_package_does_without_what_the_daemon_lacks(newer_session: millr
     with newer_session.get(newer_session.submit([path_of(folder, 0)])) as batch:
         assert len(batch) == 1
     assert sum(len(batch) for batch in newer_session.dataset(folder).epoch(batches=2)) == 8
+
+
+@pytest.mark.usefixtures("newer")
+def test_an_older_daemon_is_not_told_how_long_programs_wait(client: millrace.Client, own_size: millrace.Recipe, folder: Path) -> None:
+    with client.session(own_size, batch=4, slots=1) as session:
+        for number in range(3):  # the slot comes back each time
+            session.get(session.submit([path_of(folder, number)])).release()
+        with session.get(session.submit([path_of(folder, 3)])):
+            told = next(one for one in client.statistics().sessions if one.id == session.id)
+            assert told.waits_told == 0
+            assert sum(told.waited_seconds.values()) == 0
 
 
 @pytest.mark.parametrize(

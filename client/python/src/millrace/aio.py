@@ -54,7 +54,8 @@ class AsyncEpoch:
     async def next(self, timeout: float | None = None) -> Batch | None:
         """The next batch; None at the end. Raises as ``Epoch.next``."""
         patience = self._epoch.timeout if timeout is None else timeout
-        return self._epoch._took(await self._session._wait(self._epoch._take_next, patience, "epoch", SHARED))
+        waits = self._session.session._inbox.waits
+        return self._epoch._took(await waits.awaited(self._session._wait(self._epoch._take_next, patience, "epoch", SHARED)))
 
     def stop(self) -> None:
         """No batch comes any more. Idempotent."""
@@ -94,7 +95,7 @@ class AsyncSession:
     async def get(self, batch_id: int | None = None, timeout: float | None = None) -> Batch:
         """That batch, or whichever has ended first. As ``Session.get``. A cancelled call takes nothing."""
         take, patience = self._session._inbox.take_batch, PATIENCE if timeout is None else timeout
-        outcome: Batch | Error = await self._wait(lambda: take(batch_id), patience, "get", SHARED)
+        outcome: Batch | Error = await self._session._inbox.waits.awaited(self._wait(lambda: take(batch_id), patience, "get", SHARED))
         if isinstance(outcome, Error):
             try:
                 raise outcome

@@ -71,6 +71,14 @@ class SessionStatistics:
     bad_samples: int
     lane_seconds: float
     """Lane time that decoding and transforming its samples took."""
+    seconds: float = 0.0
+    """Since it was opened; 0: the daemon is older."""
+    state_seconds: dict[str, float] = field(default_factory=dict)
+    """For how long it was in each state, by name: ``"making"``, ``"reading"``, ... They add up to ``seconds``."""
+    waited_seconds: dict[str, float] = field(default_factory=dict)
+    """In which states its program waited for batches, of those that it has given back: why it waits."""
+    waits_told: int = 0
+    """Batches for which its program said how long it waited; 0: it does not say, or has given none back."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +236,10 @@ class Client:
                 samples=s.samples,
                 bad_samples=s.bad_samples,
                 lane_seconds=s.lane_seconds,
+                seconds=s.seconds,
+                state_seconds={t.state: t.seconds for t in s.states},
+                waited_seconds={t.state: t.waited_seconds for t in s.states},
+                waits_told=s.waits_told,
             )
             for s in reply.sessions
         )

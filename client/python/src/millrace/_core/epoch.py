@@ -84,8 +84,10 @@ class Epoch:
             arrived = PENDING
         if isinstance(arrived, Pending):
             patience = self.timeout if timeout is None else timeout
-            return self._took(self._session._wait(self._take_next, patience, "epoch", self._grace))
+            waits = self._session._inbox.waits
+            return self._took(waits.timed(lambda: self._session._wait(self._take_next, patience, "epoch", self._grace)))
         try:
+            self._session._inbox.waits.note(arrived, 0)
             return self._took(arrived)
         finally:
             del arrived

@@ -18,7 +18,6 @@ from millrace._memory.copy_on_write import Window
 from millrace._memory.lease import LeaseEnd, Outgoing
 from millrace._memory.segment import Segment
 from millrace._process.warn import warn
-from millrace._wire import schema as _schema
 from millrace.errors import SlotsHeld
 
 SHARED = 2.0  # seconds
@@ -67,7 +66,7 @@ class FullSlots:
         if kept:
             end.kept = True
             segment.leases.pop(end, None)
-            self._outgoing.put(_schema.ClientMessage(release={"slot": end.slot, "generation": end.generation}))
+            self._outgoing.put(end.message())
 
 
 def _text(segment: Segment) -> str:

@@ -17,11 +17,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from millrace._core.batch import Batch
 from millrace._core.full_slots import FullSlots
+from millrace._core.waits import Waits
 from millrace._memory.layout import RECORD
 from millrace._memory.lease import Held, LeaseEnd, Outgoing
 from millrace._memory.segment import Segment
 from millrace._process.wakeup import Bell
 from millrace._process.warn import warn
+from millrace._wire.daemon_knowledge import DaemonKnowledge
 from millrace._wire.messages import failure
 from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InternalError, NotFound, SlotsWithdrawn
 from millrace.recipe import Recipe
@@ -94,7 +96,7 @@ class _DatasetState:
 class Inbox:
     """See the module."""
 
-    def __init__(self, segment: Segment, outgoing: Outgoing) -> None:
+    def __init__(self, segment: Segment, outgoing: Outgoing, knowledge: DaemonKnowledge) -> None:
         self._segment: Segment | None = segment
         self.slots: int = segment.slots
         """That the session has, or will have when all are filled."""
@@ -109,6 +111,7 @@ class Inbox:
         self._done: dict[int, Outcome] = {}  # in the order in which they ended
         self._arriving = False  # a batch holds its slot, but is not among the above yet
         self._full = FullSlots(outgoing)
+        self.waits = Waits(knowledge)
         self._epochs: dict[int, EpochState] = {}
         self._not_all_taken: weakref.WeakSet[EpochState] = weakref.WeakSet()  # and those that have ended, but are taken from
         self._datasets: dict[int, _DatasetState] = {}

@@ -94,7 +94,7 @@ class Session:
         self.memory_name: str = memory or HOST
         """Where the batches' tensors lie: ``"host"``, or the daemon's name of a GPU, ``"cuda:0"``."""
         outgoing = outgoing_queue()
-        self._inbox = Inbox(self._segment, outgoing)
+        self._inbox = Inbox(self._segment, outgoing, self._knowledge)
         self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
         self._datasets = Datasets(self)
         self._wire.farewell = self._end = weakref.finalize(self, _leave, self._segment, self._wire)
@@ -177,7 +177,7 @@ class Session:
             DaemonUnavailable: it went away.
         """
         take, patience = partial(self._inbox.take_batch, batch_id), PATIENCE if timeout is None else timeout
-        outcome: Batch | Error = self._wait(take, patience, "get", _full_slots.SHARED)
+        outcome: Batch | Error = self._inbox.waits.timed(lambda: self._wait(take, patience, "get", _full_slots.SHARED))
         if isinstance(outcome, Error):
             try:
                 raise outcome

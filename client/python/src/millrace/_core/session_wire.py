@@ -175,7 +175,7 @@ def _serialised(message: Any) -> bytes:
         return message
     if isinstance(message, LeaseEnd):
         message.give_back()
-        message = _schema.ClientMessage(release={"slot": message.slot, "generation": message.generation})
+        message = message.message()
     return message.SerializeToString()  # type: ignore[no-any-return]
 
 

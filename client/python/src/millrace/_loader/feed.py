@@ -155,6 +155,7 @@ class Feed:
             DeadlineExceeded: none in time.
             Exception: whatever the source raised, after what it gave before.
         """
+        began = time.monotonic_ns()
         deadline = time.monotonic() + self._timeout
         self._ask()
         submitted = self._take(deadline)
@@ -165,6 +166,7 @@ class Feed:
         try:
             if isinstance(outcome, Error):
                 raise outcome
+            self._session._inbox.waits.note(outcome, time.monotonic_ns() - began)
             self.state = self._batches.delivered() if self._batches is not None else submitted.state
             self._prepare(outcome, submitted)
             return outcome

@@ -17,6 +17,7 @@ import numpy as np
 
 from millrace._memory.device_memory import DeviceMemory, OnDevice
 from millrace._memory.segment import Segment
+from millrace._wire import schema as _schema
 from millrace.errors import Forked, Released, StaleHandle
 
 Outgoing = queue.SimpleQueue[Any]
@@ -30,7 +31,7 @@ class LeaseEnd(weakref.ref["Lease"]):
     then, and with it no signal handler, whose KeyboardInterrupt would be lost there.
     """
 
-    __slots__ = ("_segment", "generation", "kept", "slot", "streams", "used")
+    __slots__ = ("_segment", "generation", "kept", "slot", "streams", "used", "waits")
 
     slot: int
     generation: int
@@ -39,6 +40,8 @@ class LeaseEnd(weakref.ref["Lease"]):
     kept: bool
     streams: set[int]
     """CUDA's handles of those that were given the slot's tensors, in a GPU's memory."""
+    waits: list[int]
+    """Nanoseconds for which the program waited for the batch; none: it is not told."""
 
     @property
     def segment(self) -> Segment | None:
@@ -52,22 +55,31 @@ class LeaseEnd(weakref.ref["Lease"]):
             segment.leases.pop(self, None)
             segment.given_back(self.slot, self.used)
 
+    def message(self) -> Any:
+        """The Release message."""
+        release: dict[str, int] = {"slot": self.slot, "generation": self.generation}
+        if self.waits:
+            release["waited_ns"] = sum(self.waits)
+        return _schema.ClientMessage(release=release)
+
 
 class Lease:
     """One slot as long as it is read. NumPy makes of it the slot's bytes, an array whose base is the lease."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "segment", "slot", "streams", "window")
+    __slots__ = ("__array_interface__", "__weakref__", "segment", "slot", "streams", "waits", "window")
 
     def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int, used: int) -> None:
         self.segment = segment
         self.slot = slot
         self.streams: set[int] = set()
         """See ``LeaseEnd``."""
+        self.waits: list[int] = []
+        """See ``LeaseEnd``."""
         self.window = segment.windows[slot]  # mapped as long as the lease lives, also when the slot has another one by then
         self.__array_interface__ = self.window.array_interface
         end = LeaseEnd(self, outgoing.put)
         end.slot, end.generation, end.used, end._segment, end.kept = slot, generation, used, weakref.ref(segment), False
-        end.streams = self.streams
+        end.streams, end.waits = self.streams, self.waits
         segment.leases[end] = None
 
 
@@ -93,6 +105,11 @@ class Held:
     @property
     def released(self) -> bool:
         return self._lease is None
+
+    def note_wait(self, nanoseconds: int) -> None:
+        """The program waited so long for the batch: the daemon hears of it with the release."""
+        if self._lease is not None:
+            self._lease.waits[:] = [nanoseconds]
 
     def is_of(self, lease: Lease | None) -> bool:
         """Whether it holds that lease."""

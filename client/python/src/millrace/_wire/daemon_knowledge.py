@@ -42,11 +42,13 @@ class DaemonKnowledge:
         Raises:
             Unsupported: names it: ``millraced 0.1.0 does not know Recipe.patches``.
         """
-        if self._whole:
-            return
-        missing = self._missing(message)
+        missing = None if self._whole else self._missing(message)
         if missing is not None:
             raise Unsupported(f"{self._daemon} does not know {missing}; update millraced, or do without it")
+
+    def knows(self, message: Any) -> bool:
+        """Whether all that is set in a message is known to the daemon."""
+        return self._whole or self._missing(message) is None
 
     def _missing(self, message: Any) -> str | None:
         known = self._fields.get(_name(message.DESCRIPTOR), frozenset())
