@@ -227,8 +227,9 @@ class PipelineFixture {
     return answer.get();
   }
 
-  // Another session, with memory of its own; its results go to `sink`.
-  void open_another(SessionId session, UserId user, BatchSink& sink) {
+  // Another session, with memory of its own; its results go to `sink`, its time to `states`.
+  void open_another(SessionId session, UserId user, BatchSink& sink,
+                    const std::shared_ptr<SessionStates>& states = std::make_shared<SessionStates>()) {
     std::shared_ptr<Segment> segment = *budget_.create(shm::segment_bytes(setup_.slots, setup_.slot_bytes));
     auto arena = std::make_shared<HostArena>(segment, setup_.slots, setup_.slot_bytes, UserId{}, copier_);
     auto caller = std::make_shared<Caller>();
@@ -240,7 +241,8 @@ class PipelineFixture {
                                         .arena = arena,
                                         .sink = &sink,
                                         .caller = caller,
-                                        .account = ledger_.account({.user = user, .session = session})});
+                                        .account = ledger_.account({.user = user, .session = session}),
+                                        .states = states});
     });
   }
 

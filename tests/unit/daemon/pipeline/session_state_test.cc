@@ -3,7 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <optional>
+#include <span>
 
+#include "daemon/memory/copier.h"
 #include "daemon/memory/host_arena.h"
 #include "daemon/slots/slot_pool.h"
 #include "tests/support/host/segment_budget.h"
@@ -48,6 +51,46 @@ struct StateRig {
       OpenSession{.id = SessionId{1}, .parts = {.account = ledger.account({UserId{1000}, SessionId{1}})}});
   Batch::Surroundings around{
       .owner = owner, .counters = counters, .backends = 2, .limits = Limits{.sample = {.side = 1000}}, .devices = 2};
+};
+
+// A session of two slots, of which so many bytes are filled, and what it waits for.
+struct WaitingRig : StateRig {
+  static constexpr Bytes kSlot{16'384};
+
+  explicit WaitingRig(Bytes filled = shm::segment_bytes(2, kSlot)) {
+    REQUIRE(segment->fill_to(filled));
+    slots.emplace(segment, SessionId{1}, 2, kSlot, counters);
+    session->parts.slots = &*slots;
+    session->parts.arena = std::make_shared<HostArena>(segment, 2, kSlot, UserId{}, copier);
+  }
+
+  State state(bool lists = false, std::span<const BatchPtr> active = {}) const {
+    return state_of(*session, waiting, active, lists);
+  }
+  SlotLease hand_out() {
+    const SlotLease lease = *slots->lease();
+    slots->seal(lease, Bytes{100}, lease.offset + 128, 1);
+    return lease;
+  }
+  void submit() {
+    BatchRequest request{.samples = std::vector<SampleRequest>(4),
+                         .recipe = std::make_shared<const Recipe>(Recipe{.resize = ExactSize{{8, 8}}})};
+    REQUIRE(waiting.submit(std::move(request), {}).has_value());
+  }
+
+  struct NoNext final : Waiting::Next {
+    void fail(const BatchPtr&, Error, Bytes) override {}
+  };
+
+  boost::asio::io_context control;
+  Copier copier{control};
+  SegmentBudget budget{1_MiB};
+  std::shared_ptr<Segment> segment = *budget.reserve(shm::segment_bytes(2, kSlot));
+  std::optional<SlotPool> slots;
+  NoNext next;
+  OrderCharges orders{1};
+  const Placer placer{{}};
+  Waiting waiting{session, {control, Limits{}, placer, around, next, orders}};
 };
 
 }  // namespace
@@ -120,35 +163,35 @@ TEST_CASE("a large picture waits for memory; one of a packed batch for the other
   CHECK(state_of(*packed) == State::kReading);
 }
 
-TEST_CASE("a session without a batch under way waits for a slot, an order, its client, or for nothing", "[pipeline]") {
-  StateRig rig;
-  constexpr Bytes kSlot{4'096};
-  SegmentBudget budget{1_MiB};
-  SlotPool slots(*budget.create(shm::segment_bytes(2, kSlot)), SessionId{1}, 2, kSlot, rig.counters);
-  rig.session->parts.slots = &slots;
-  boost::asio::io_context control;
-  struct NoNext final : Waiting::Next {
-    void fail(const BatchPtr&, Error, Bytes) override {}
-  } next;
-  OrderCharges orders(1);
-  const Placer placer({});
-  Waiting waiting(rig.session, {control, Limits{}, placer, rig.around, next, orders});
-  const auto state = [&](bool lists = false) { return state_of(*rig.session, waiting, {}, lists); };
-  const auto hand_out = [&] {
-    const SlotLease lease = *slots.lease();
-    slots.seal(lease, Bytes{100}, lease.offset + 128, 1);
-    return lease;
-  };
+TEST_CASE("a session that has asked for nothing is idle, or its client is at a batch", "[pipeline]") {
+  WaitingRig rig;
+  CHECK(rig.state() == State::kIdle);
+  CHECK(rig.state(true) == State::kListing);
+  const SlotLease first = rig.hand_out();
+  CHECK(rig.state() == State::kRequest);
+  rig.hand_out();
+  CHECK(rig.state() == State::kClient);
+  REQUIRE(rig.slots->release(raw(first.slot), raw(first.generation)).has_value());
+  CHECK(rig.state() == State::kRequest);
+}
 
-  CHECK(state() == State::kIdle);
-  CHECK(state(true) == State::kListing);
-  const SlotLease first = hand_out();
-  CHECK(state() == State::kRequest);
-  hand_out();
-  CHECK(state() == State::kClient);
-  CHECK(state(true) == State::kListing);
-  REQUIRE(slots.release(raw(first.slot), raw(first.generation)).has_value());
-  CHECK(state() == State::kRequest);
+TEST_CASE("a batch without a slot waits for its client, for memory that is filled, or for a failed one", "[pipeline]") {
+  WaitingRig full;
+  full.hand_out();
+  full.hand_out();
+  full.submit();
+  CHECK(full.state() == State::kClient);
+  CHECK(full.state(true) == State::kClient);  // a slot would do
+  const BatchPtr failed = full.running();
+  failed->fail();
+  CHECK(full.state(false, {&failed, 1}) == State::kSettling);
+  const BatchPtr both[] = {failed, full.running()};
+  CHECK(full.state(false, both) == State::kReadTurn);
+
+  WaitingRig filling(shm::data_offset(2));
+  CHECK(filling.state() == State::kIdle);
+  filling.submit();
+  CHECK(filling.state() == State::kFilling);
 }
 
 }  // namespace millrace
