@@ -4,6 +4,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/plane/plane_kernels.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
@@ -249,4 +250,40 @@ TEST_CASE("a resampled picture goes row by row into its tensor", "[kernels][stor
   resample(workspace.plan(spec), source, workspace, store);
 
   REQUIRE(tensor == expected(store_spec, {window.data(), 40, 36, 3, 120}, Flip::kHorizontal));
+}
+
+TEST_CASE("planes are stored as pixels are", "[store]") {
+  std::mt19937 random(8);
+  for (const Target target : available_targets()) {
+    Workspace workspace(target);
+    for (int i = 0; i < 300; ++i) {
+      StoreSpec spec{.dtype = static_cast<DType>(random() % 4),
+                     .layout = static_cast<Layout>(random() % 2),
+                     .channels = static_cast<ChannelOrder>(random() % 3)};
+      if (random() % 2 == 0) spec.normalise = kImageNet;
+      if (random() % 3 == 0) spec.patches = Patches{4, 2, 2, 2};
+      const Size size{8 * (1 + static_cast<int>(random() % 20)), 4 * (1 + static_cast<int>(random() % 4))};
+      const int channels = random() % 3 == 0 ? 1 : 3;
+      const auto bytes = noise(static_cast<std::size_t>(size.width * size.height * channels), static_cast<unsigned>(i));
+      const U8View picture{bytes.data(), size.width, size.height, channels, std::ptrdiff_t{size.width} * channels};
+      const StoreTable table(spec);
+      std::vector<std::byte> made(table.image_bytes(size)), expected(made.size());
+
+      ImageStore store(table, made, size, channels, Flip::kHorizontal, workspace);
+      for (int y = 0; y < size.height; ++y) {
+        std::vector<std::uint8_t> planes[3];
+        const std::uint8_t* rows[3] = {};
+        for (int c = 0; c < channels; ++c) {
+          for (int x = 0; x < size.width; ++x) planes[c].push_back(picture.row(y)[x * channels + c]);
+          planes[c].resize(planes[c].size() + kPlaneSlack);
+          rows[c] = planes[c].data();
+        }
+        store.store_planes(y, rows);
+      }
+      reference::store(spec, picture, Flip::kNone, expected);
+
+      INFO(name_of(target) << " " << size.width << "x" << size.height << " channels " << channels);
+      REQUIRE(made == expected);
+    }
+  }
 }
