@@ -12,7 +12,7 @@ std::string_view session_state_name(SessionState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-SessionStates::SessionStates(Clock::time_point now) : begun_(now), last_(now) {
+SessionStates::SessionStates(Clock::time_point now) : begun_(now), waited_until_(now) {
   changes_[0] = {SessionState::kIdle, now};
 }
 
@@ -20,12 +20,7 @@ void SessionStates::enter(SessionState state, Clock::time_point now) {
   const Change& newest = changes_[newest_];
   if (newest.state == state) return;
   of(until_newest_, newest.state) += now - newest.since;
-  if (remembered_ == kRemembered) {
-    const Change& oldest = before(kRemembered - 1);
-    of(before_remembered_, oldest.state) += before(kRemembered - 2).since - oldest.since;
-  } else {
-    ++remembered_;
-  }
+  remembered_ = std::min(remembered_ + 1, kRemembered);
   newest_ = (newest_ + 1) % kRemembered;
   changes_[newest_] = {state, now};
 }
@@ -36,44 +31,47 @@ SessionStates::Times SessionStates::times(Clock::time_point now) const {
   return times;
 }
 
-void SessionStates::handed_over(std::optional<std::uint32_t> slot, Clock::time_point now) {
-  if (slot) {
-    if (*slot >= handed_over_.size()) handed_over_.resize(*slot + 1);
-    handed_over_[*slot] = {now, now - last_};
-  }
-  last_ = now;
+void SessionStates::handed_over(std::uint32_t slot, Clock::time_point now) {
+  if (slot >= handed_over_.size()) handed_over_.resize(slot + 1);
+  handed_over_[slot] = {now, false, times(now)};
 }
 
 void SessionStates::waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted) {
-  if (slot >= handed_over_.size()) return;
+  if (slot >= handed_over_.size() || handed_over_[slot].is_told) return;
   HandOver& batch = handed_over_[slot];
+  batch.is_told = true;
   ++waits_told_;
-  const auto most = static_cast<std::uint64_t>(batch.since_last.count());
-  const std::chrono::nanoseconds time(static_cast<std::int64_t>(std::min(nanoseconds_untrusted, most)));
-  batch.since_last = {};
-  lay(batch.at - time, batch.at);
+  const std::chrono::nanoseconds most = batch.at - waited_until_;
+  if (most.count() <= 0 || nanoseconds_untrusted == 0) return;  // it was there when the wait before ended
+  const auto bounded = std::min(nanoseconds_untrusted, static_cast<std::uint64_t>(most.count()));
+  lay(batch, std::chrono::nanoseconds(static_cast<std::int64_t>(bounded)));
+  waited_until_ = batch.at;
+  at_waited_until_ = batch.times;
 }
 
-// From the newest change back.
-void SessionStates::lay(Clock::time_point from, Clock::time_point to) {
-  for (std::size_t steps = 0; steps < remembered_ && from < to; ++steps) {
+// From the newest change back to the end of the wait before. `left`: what is not remembered of that time.
+void SessionStates::lay(const HandOver& batch, std::chrono::nanoseconds time) {
+  Times left = batch.times;
+  for (std::size_t i = 0; i < kSessionStates; ++i) left[i] -= at_waited_until_[i];
+  const Clock::time_point from = batch.at - time;
+  Clock::time_point end = batch.at;
+  for (std::size_t steps = 0; steps < remembered_ && end > waited_until_; ++steps) {
     const Change& change = before(steps);
-    if (change.since >= to) continue;
-    const Clock::time_point begin = std::max(from, change.since);
-    of(waits_, change.state) += to - begin;
-    to = begin;
+    if (change.since >= end) continue;
+    const Clock::time_point begin = std::max(change.since, waited_until_);
+    of(left, change.state) -= end - begin;
+    if (end > from) of(waits_, change.state) += end - std::max(begin, from);
+    end = begin;
   }
-  if (from < to) spread(to - from);
+  if (end > from) spread(end - from, left);
 }
 
-void SessionStates::spread(std::chrono::nanoseconds time) {
-  const std::chrono::nanoseconds all =
-      std::accumulate(before_remembered_.begin(), before_remembered_.end(), std::chrono::nanoseconds{0});
+void SessionStates::spread(std::chrono::nanoseconds time, const Times& over) {
+  const std::chrono::nanoseconds all = std::accumulate(over.begin(), over.end(), std::chrono::nanoseconds{0});
   if (all.count() <= 0) return;
   const double part = static_cast<double>(time.count()) / static_cast<double>(all.count());
   for (std::size_t i = 0; i < kSessionStates; ++i)
-    waits_[i] +=
-        std::chrono::nanoseconds(static_cast<std::int64_t>(part * static_cast<double>(before_remembered_[i].count())));
+    waits_[i] += std::chrono::nanoseconds(static_cast<std::int64_t>(part * static_cast<double>(over[i].count())));
 }
 
 }  // namespace millrace

@@ -4,11 +4,11 @@
 //   enter(reading) ── enter(making) ── enter(settling) ── handed_over(slot) ── ... ── waited(slot, 40 ms)
 //                            └───────── 40 ms ─────────────────┘ are laid on the states that it was in then
 //
-// What the program says of its waiting is its own claim: of a batch no more counts than has passed since the batch
-// before it was handed over. So waits never overlap, and all together are no longer than the session is old.
+// What the program says of its waiting is its own claim. It ends with the hand-over of its batch, and begins no earlier
+// than the wait that was told before it ended. So waits never overlap, and no state has more of them than of time.
 //
-// The last kRemembered changes are remembered. What a wait has before these is spread by the proportions of all the time
-// before them.
+// The last kRemembered changes are remembered. What a wait has before these is spread by the proportions in which the
+// session was in its states then, since the end of the wait before.
 //
 // Thread-bound(control).
 #pragma once
@@ -17,7 +17,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -61,8 +60,8 @@ class SessionStates {
   void enter(SessionState state, Clock::time_point now);
   SessionState now_in() const { return changes_[newest_].state; }
 
-  // A batch is the client's from now on: in that slot, or none of its images is left.
-  void handed_over(std::optional<std::uint32_t> slot, Clock::time_point now = Clock::now());
+  // The batch in that slot is the client's from now on.
+  void handed_over(std::uint32_t slot, Clock::time_point now = Clock::now());
   // Its program waited for the batch that was handed over in that slot. Once a batch.
   void waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted);
 
@@ -78,22 +77,23 @@ class SessionStates {
   };
   struct HandOver {
     Clock::time_point at;
-    std::chrono::nanoseconds since_last{0};  // batch; 0: the wait for it is known
+    bool is_told = true;  // how long its program waited for it
+    Times times{};        // until then
   };
 
   static std::chrono::nanoseconds& of(Times& times, SessionState state) {
     return times[static_cast<std::size_t>(state)];
   }
   const Change& before(std::size_t steps) const { return changes_[(newest_ + kRemembered - steps) % kRemembered]; }
-  void lay(Clock::time_point from, Clock::time_point to);
-  void spread(std::chrono::nanoseconds time);
+  void lay(const HandOver& batch, std::chrono::nanoseconds time);
+  void spread(std::chrono::nanoseconds time, const Times& over);
 
   const Clock::time_point begun_;
   std::array<Change, kRemembered> changes_;  // a ring
   std::size_t newest_ = 0, remembered_ = 1;
   Times until_newest_{};               // until the newest change
-  Times before_remembered_{};          // until the oldest one
-  Clock::time_point last_;             // hand-over
+  Clock::time_point waited_until_;     // the end of the last wait that was laid
+  Times at_waited_until_{};            // times() then
   std::vector<HandOver> handed_over_;  // by slot
   Times waits_{};
   std::uint64_t waits_told_ = 0;

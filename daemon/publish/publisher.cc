@@ -23,7 +23,7 @@ void Publisher::completed(const CompletedBatch& batch) {
     return;
   }
   port_->send(completed_message(batch));
-  states_.handed_over(batch.tensor ? std::optional(raw(batch.tensor->slot)) : std::nullopt);
+  if (batch.tensor) states_.handed_over(raw(batch.tensor->slot));
   ++counts_.batches;
   counts_.samples += batch.tensor ? batch.tensor->samples : 0;
   counts_.tensors += batch.tensor ? batch.tensor->bytes : Bytes{};

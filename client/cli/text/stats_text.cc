@@ -124,7 +124,7 @@ std::string time_text(const SessionStatistics& session) {
       largest_states(session.states, &StateTime::time, session.age);
   std::chrono::duration<double> waited{};
   for (const StateTime& state : session.states) waited += state.waited;
-  if (session.waits_told == 0) return text + "; how long its program waited is not told\n";
+  if (session.waits_told == 0) return text + "; its program has not said yet how long it waited\n";
   text += formatted("; its program waited %.1f s", waited.count());
   const std::string parts = largest_states(session.states, &StateTime::waited, waited);
   return text + (parts.empty() ? "" : ": " + parts) + '\n';

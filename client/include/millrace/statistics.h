@@ -57,7 +57,7 @@ struct SessionStatistics {
   std::chrono::duration<double> lanes{};  // lane time that decoding and transforming its samples took
   std::chrono::duration<double> age{};    // since it was opened; 0: the daemon is older
   std::vector<StateTime> states{};        // every one; their times add up to `age`
-  std::uint64_t waits_told = 0;  // batches for which its client said how long the program waited; 0: it does not say
+  std::uint64_t waits_told = 0;           // batches given back for which its client said how long the program waited
 };
 
 struct Statistics {

@@ -135,7 +135,7 @@ TEST_CASE("a read that hangs is the host's, for the session and for the program 
   CHECK(sum_of(told).count() == Approx(told.age.count()).epsilon(0.01));
 }
 
-TEST_CASE("a client that claims a year of waiting has waited no longer than since its last batch", "[system]") {
+TEST_CASE("a client that claims a year of waiting has waited no longer than since its last wait", "[system]") {
   constexpr std::uint64_t kYear = std::uint64_t{365} * 24 * 3600 * 1'000'000'000;
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {});
@@ -172,7 +172,7 @@ TEST_CASE("millrace stats says where a session's time went and in what its progr
     return run(words).output;
   };
   Batch first = need(session.wait(need(session.submit(mill.batch()))));
-  CHECK_THAT(stats({}), Catch::Contains("session " + number + ": ") && Catch::Contains("is not told"));
+  CHECK_THAT(stats({}), Catch::Contains("session " + number + ": ") && Catch::Contains("has not said yet"));
 
   first = {};
   REQUIRE(eventually([&] { return mill.of(session).waits_told == 1; }));

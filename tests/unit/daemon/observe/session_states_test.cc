@@ -71,7 +71,7 @@ TEST_CASE("a wait is laid on what the session did right before the batch was han
   CHECK(states.waits_told() == 1);
 }
 
-TEST_CASE("of what a client claims no more counts than since the batch before, and once", "[observe]") {
+TEST_CASE("of what a client claims no more counts than since its wait before, and once", "[observe]") {
   constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
   SessionStates states(kBegin);
   const auto first = make_batch(states, kBegin, 0);
@@ -87,14 +87,55 @@ TEST_CASE("of what a client claims no more counts than since the batch before, a
   CHECK(of(states.waits(), kReading) == 20ms);
 }
 
-TEST_CASE("a batch without an image is one before the next all the same", "[observe]") {
+TEST_CASE("a wait for one batch counts whole though others were handed over meanwhile", "[observe]") {
   SessionStates states(kBegin);
   states.enter(kReading, kBegin);
-  states.handed_over(std::nullopt, kBegin + 30ms);
-  states.handed_over(0, kBegin + 40ms);
-  states.waited(0, std::uint64_t{1'000'000'000});
+  states.handed_over(1, kBegin + 99ms);  // submitted later, and there before
+  states.handed_over(0, kBegin + 100ms);
+  SECTION("given back in the order of the waits") {
+    states.waited(0, std::uint64_t{100'000'000});
+    states.waited(1, 0);
+  }
+  SECTION("given back in the other order") {
+    states.waited(1, 0);
+    states.waited(0, std::uint64_t{100'000'000});
+  }
 
-  CHECK(sum_of(states.waits()) == 10ms);
+  CHECK(of(states.waits(), kReading) == 100ms);
+  CHECK(sum_of(states.waits()) == 100ms);
+  CHECK(states.waits_told() == 2);
+}
+
+TEST_CASE("waits that overlap by what their client claims are laid once", "[observe]") {
+  SessionStates states(kBegin);
+  states.enter(kReading, kBegin);
+  states.handed_over(0, kBegin + 50ms);
+  states.handed_over(1, kBegin + 60ms);
+  states.waited(1, std::uint64_t{60'000'000});
+  states.waited(0, std::uint64_t{50'000'000});
+
+  CHECK(sum_of(states.waits()) == 60ms);
+}
+
+TEST_CASE("a wait is spread over its own time alone where none of its changes is remembered", "[observe]") {
+  SessionStates states(kBegin);
+  const auto listed = kBegin + 60s;
+  states.enter(kListing, kBegin);
+  const auto first = make_batch(states, listed, 0);
+  states.waited(0, std::uint64_t{40'000'000});
+  const auto second = make_batch(states, first, 1);
+  auto at = second;
+  for (std::size_t i = 0; i < SessionStates::kRemembered; ++i) {
+    states.enter(kLaneTurn, at);
+    states.enter(kDevice, at + 1ms);
+    at += 2ms;
+  }
+  states.waited(1, std::uint64_t{40'000'000});
+
+  CHECK(of(states.waits(), kListing) == 0ms);
+  CHECK(of(states.waits(), kDevice) == 0ms);
+  CHECK(of(states.waits(), kReading) == 20ms);
+  CHECK(of(states.waits(), kMaking) == 60ms);
 }
 
 TEST_CASE("what a wait has before all remembered changes goes by the proportions of that time", "[observe]") {

@@ -6,6 +6,7 @@ comes after it.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ class Waits:
         try:
             found = wait()
         except DeadlineExceeded:
-            self._in_vain += time.monotonic_ns() - began
+            self.in_vain(time.monotonic_ns() - began)
             raise
         self.note(found, time.monotonic_ns() - began)
         return found
@@ -41,16 +42,20 @@ class Waits:
         began = time.monotonic_ns()
         try:
             found = await wait
-        except DeadlineExceeded:
-            self._in_vain += time.monotonic_ns() - began
+        except (DeadlineExceeded, asyncio.CancelledError):
+            self.in_vain(time.monotonic_ns() - began)
             raise
         self.note(found, time.monotonic_ns() - began)
         return found
 
+    def in_vain(self, nanoseconds: int) -> None:
+        """The program waited so long and has nothing."""
+        self._in_vain += nanoseconds
+
     def note(self, found: Any, nanoseconds: int) -> None:
         """The program waited so long for what it has now, if that is a batch."""
-        if not isinstance(found, Batch):
+        if not isinstance(found, Batch) or found._held is None:
             return
         waited, self._in_vain = self._in_vain + nanoseconds, 0
-        if self._told and found._held is not None:
+        if self._told:
             found._held.note_wait(waited)

@@ -155,14 +155,18 @@ class Feed:
             DeadlineExceeded: none in time.
             Exception: whatever the source raised, after what it gave before.
         """
-        began = time.monotonic_ns()
         deadline = time.monotonic() + self._timeout
         self._ask()
-        submitted = self._take(deadline)
-        if submitted is None:
-            return None
-        take = partial(self._session._inbox.take_batch, submitted.number)
-        outcome: Batch | Error = self._session._wait(take, deadline - time.monotonic(), "epoch", _full_slots.ALONE)
+        began = time.monotonic_ns()
+        try:
+            submitted = self._take(deadline)
+            if submitted is None:
+                return None
+            take = partial(self._session._inbox.take_batch, submitted.number)
+            outcome: Batch | Error = self._session._wait(take, deadline - time.monotonic(), "epoch", _full_slots.ALONE)
+        except DeadlineExceeded:
+            self._session._inbox.waits.in_vain(time.monotonic_ns() - began)
+            raise
         try:
             if isinstance(outcome, Error):
                 raise outcome
