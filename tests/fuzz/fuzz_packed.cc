@@ -46,7 +46,7 @@ void check_part(const PackedImage& image, std::size_t salt) {
 void check_packing(const Picture& picture) {
   Bytes expected;
   for (const Target target : targets()) {
-    static std::vector<std::unique_ptr<Encoder>> encoders(3);
+    static std::vector<std::unique_ptr<Encoder>> encoders(std::size(kAllTargets));
     auto& encoder = encoders[static_cast<std::size_t>(target)];
     if (!encoder) encoder = std::make_unique<Encoder>(target);
     const Bytes bytes = pack(*encoder, picture);

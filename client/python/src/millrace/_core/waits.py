@@ -6,7 +6,6 @@ comes after it.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -39,6 +38,8 @@ class Waits:
 
     async def awaited(self, wait: Awaitable[T]) -> T:
         """As ``timed``."""
+        import asyncio  # who calls this has it already
+
         began = time.monotonic_ns()
         try:
             found = await wait
