@@ -47,6 +47,13 @@ Result<std::vector<Device>> Client::devices(std::chrono::milliseconds timeout) {
   return state_->channel.devices(deadline_after(timeout));
 }
 
+Result<std::vector<SessionFindings>> Client::explain(std::uint64_t session, bool history,
+                                                     std::chrono::milliseconds timeout) {
+  const Deadline deadline = deadline_after(timeout);
+  MILLRACE_TRY(HandoffConnection handoff, HandoffConnection::open(state_->channel.address(), deadline));
+  return state_->channel.explain(handoff.ticket(), session, history, deadline);
+}
+
 Result<DroppedCache> Client::drop_cache(const DropCache& what, std::chrono::milliseconds timeout) {
   const Deadline deadline = deadline_after(timeout);
   MILLRACE_TRY(const HandoffConnection handoff, HandoffConnection::open(state_->channel.address(), deadline));

@@ -20,6 +20,7 @@
 #include "millrace/cache.h"
 #include "millrace/epoch.h"
 #include "millrace/export.h"
+#include "millrace/findings.h"
 #include "millrace/input_ring.h"
 #include "millrace/recipe.h"
 #include "millrace/result.h"
@@ -58,6 +59,11 @@ class MILLRACE_API Client {
   Result<std::chrono::nanoseconds> ping(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
   Result<Statistics> statistics(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
   Result<std::vector<Device>> devices(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
+
+  // What bounds a session now, or with 0 every session, in words and figures; `history`: SessionFindings::history as well.
+  // kNotFound: there is no such session. kUnsupported: the daemon is older and cannot.
+  Result<std::vector<SessionFindings>> explain(std::uint64_t session = 0, bool history = false,
+                                               std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
 
   // Orders about what the daemon keeps of images, for its own user and root: kDenied for others. kPrecondition: nothing
   // is kept there; says why. kExhausted: it is being done already. kUnsupported: the daemon is older and cannot.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,43 @@ struct Metric {
   double sum = 0;                       // of a histogram: of all durations
 };
 
+// What work took, or a part of it. CPU times are the kernel's, of threads and processes.
+struct Cost {
+  std::chrono::duration<double> lane_cpu{};     // of CPU lanes
+  std::chrono::duration<double> fetch_cpu{};    // of the threads that list and read
+  std::chrono::duration<double> control_cpu{};  // of the control thread
+  std::chrono::duration<double> process_cpu{};  // of decoder processes, and of those that own devices
+  Bytes from_files{};                           // read
+  Bytes from_kept{};                            // read from what is kept, in memory or on disk, in place of files
+  std::uint64_t images = 0;                     // made
+  Bytes tensors{};                              // handed over
+  double memory_byte_seconds = 0;               // memory for tensors, by the time that it was held
+  std::chrono::duration<double> saved_lanes{};  // lane time that first accesses of the same files would have taken more
+  std::chrono::duration<double> waited{};       // of programs, as their clients say
+
+  std::chrono::duration<double> cpu() const { return lane_cpu + fetch_cpu + control_cpu + process_cpu; }
+};
+
+// Lane time of one stage of making images.
+struct StageTime {
+  std::string stage{};  // "decode", "resample", "pack", or an augmentation step: "rotate"; further ones may come
+  std::chrono::duration<double> time{};
+};
+
+// The sessions of one user that named one job, those that are closed included.
+struct JobStatistics {
+  std::string name{};
+  std::uint32_t uid = 0;
+  std::uint64_t sessions = 0;  // opened so far
+  std::uint32_t open = 0;      // of these, now
+  Cost cost{};
+};
+
+struct UserStatistics {
+  std::uint32_t uid = 0;
+  Cost cost{};  // of all jobs of the user
+};
+
 // Of a session: how long it was in a state, and in which its program waited. daemon/doc/session_time.md has the states.
 struct StateTime {
   std::string state{};  // "read_turn"; further ones may come
@@ -58,6 +96,9 @@ struct SessionStatistics {
   std::chrono::duration<double> age{};    // since it was opened; 0: the daemon is older
   std::vector<StateTime> states{};        // every one; their times add up to `age`
   std::uint64_t waits_told = 0;           // batches given back for which its client said how long the program waited
+  std::string job{};                      // whose costs it adds to; empty: the daemon is older
+  std::optional<Cost> cost{};             // none: the daemon is older
+  std::vector<StageTime> making{};        // by stage
 };
 
 struct Statistics {
@@ -69,7 +110,11 @@ struct Statistics {
   std::string settings_file{};               // the daemon's; empty: it was started without one
   std::vector<std::string> roots{};          // folders beneath which it reads, byte for byte
   std::vector<std::string> missing_roots{};  // of these, which were not there when the daemon last looked
-  std::string indexes_not_kept{};  // for people: why seek indexes go when the daemon stops; empty: they do not
+  std::string indexes_not_kept{};     // for people: why seek indexes go when the daemon stops; empty: they do not
+  std::vector<JobStatistics> jobs{};  // of more than a few dozen, the later ones are "other"
+  std::vector<UserStatistics> users{};
+  std::optional<Cost> own{};            // the daemon's, for no session; none: the daemon is older
+  std::chrono::duration<double> cpu{};  // of the daemon and its processes, as the kernel says
 };
 
 struct DeviceProperty {

@@ -5,6 +5,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
+#include "client/src/wire/figures.h"
 #include "client/src/wire/health_answer.h"
 #include "client/src/wire/turned_away.h"
 #include "millrace/v1/cache.grpc.pb.h"
@@ -52,47 +53,17 @@ Error call_error(const grpc::Status& status, const grpc::ClientContext& context,
   return error;
 }
 
-// The same for orders that older daemons do not know.
-Error order_error(const grpc::Status& status, const grpc::ClientContext& context, const Address& address) {
+// The same for calls that older daemons do not know. `lack`: "its cache can neither be dropped nor verified".
+Error later_call_error(const grpc::Status& status, const grpc::ClientContext& context, const Address& address,
+                       std::string_view lack) {
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED)
-    return Error{Code::kUnsupported, "the daemon at " + address.target() +
-                                         " is older than this program: its cache can neither be dropped nor verified"};
+    return Error{Code::kUnsupported,
+                 "the daemon at " + address.target() + " is older than this program: " + std::string(lack)};
   return call_error(status, context, address);
 }
 
-Metric to_metric(const v1::Metric& metric) {
-  Metric found{.name = metric.name(),
-               .unit = metric.unit(),
-               .help = metric.help(),
-               .counter = metric.kind() == v1::METRIC_KIND_COUNTER,
-               .value = metric.value(),
-               .label = metric.label(),
-               .sum = metric.sum()};
-  for (const v1::LabelledValue& one : metric.values()) found.values.push_back({one.label(), one.value()});
-  for (const v1::Bucket& bucket : metric.buckets()) found.buckets.push_back({bucket.below(), bucket.count()});
-  return found;
-}
-
-SessionStatistics to_session(const v1::SessionStatistics& session) {
-  using Seconds = std::chrono::duration<double>;
-  SessionStatistics found{.id = session.session_id(),
-                          .name = session.name(),
-                          .uid = session.uid(),
-                          .pid = session.pid(),
-                          .slots = session.slots(),
-                          .slots_free = session.slots_free(),
-                          .slots_not_ready = session.slots_not_ready(),
-                          .slots_withdrawn = session.slots_withdrawn(),
-                          .segment = Bytes{session.segment_bytes()},
-                          .batches = session.batches(),
-                          .samples = session.samples(),
-                          .bad_samples = session.bad_samples(),
-                          .lanes = Seconds(session.lane_seconds()),
-                          .age = Seconds(session.seconds()),
-                          .waits_told = session.waits_told()};
-  for (const v1::StateTime& state : session.states())
-    found.states.push_back({state.state(), Seconds(state.seconds()), Seconds(state.waited_seconds())});
-  return found;
+Error order_error(const grpc::Status& status, const grpc::ClientContext& context, const Address& address) {
+  return later_call_error(status, context, address, "its cache can neither be dropped nor verified");
 }
 
 Device to_device(const v1::Device& device) {
@@ -183,16 +154,7 @@ Result<Statistics> DaemonChannel::statistics(Deadline deadline) const {
   v1::GetStatisticsReply reply;
   const grpc::Status status = v1::Statistics::NewStub(channel_)->Get(&context, {}, &reply);
   if (!status.ok()) return call_error(status, context, address_);
-  Statistics statistics{.daemon_version = reply.daemon_version(),
-                        .pid = reply.pid(),
-                        .uptime = std::chrono::duration<double>(reply.uptime_seconds())};
-  for (const auto& metric : reply.metrics()) statistics.metrics.push_back(to_metric(metric));
-  for (const auto& session : reply.sessions()) statistics.sessions.push_back(to_session(session));
-  statistics.settings_file = reply.settings_file();
-  statistics.roots.assign(reply.roots().begin(), reply.roots().end());
-  statistics.indexes_not_kept = reply.indexes_not_kept();
-  statistics.missing_roots.assign(reply.missing_roots().begin(), reply.missing_roots().end());
-  return statistics;
+  return to_statistics(reply);
 }
 
 Result<std::vector<Device>> DaemonChannel::devices(Deadline deadline) const {
@@ -204,6 +166,20 @@ Result<std::vector<Device>> DaemonChannel::devices(Deadline deadline) const {
   std::vector<Device> devices;
   for (const auto& device : reply.devices()) devices.push_back(to_device(device));
   return devices;
+}
+
+Result<std::vector<SessionFindings>> DaemonChannel::explain(const std::string& ticket, std::uint64_t session,
+                                                            bool history, Deadline deadline) const {
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(deadline));
+  v1::ExplainRequest request;
+  request.set_ticket(ticket);
+  request.set_session_id(session);
+  request.set_history(history);
+  v1::ExplainReply reply;
+  const grpc::Status status = v1::Statistics::NewStub(channel_)->Explain(&context, request, &reply);
+  if (!status.ok()) return later_call_error(status, context, address_, "it cannot say why sessions wait");
+  return to_findings(reply);
 }
 
 Result<DroppedCache> DaemonChannel::drop_cache(const std::string& ticket, const DropCache& what,

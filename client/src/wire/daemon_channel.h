@@ -10,6 +10,7 @@
 #include "client/src/wire/address.h"
 #include "client/src/wire/deadline.h"
 #include "millrace/cache.h"
+#include "millrace/findings.h"
 #include "millrace/statistics.h"
 #include "millrace/v1/session.pb.h"
 #include "proto/base/result.h"
@@ -38,6 +39,8 @@ class DaemonChannel {
   Result<Statistics> statistics(Deadline deadline) const;
   Result<std::vector<Device>> devices(Deadline deadline) const;
   // See Client. `ticket`: of a hand-off connection that is open when the call begins.
+  Result<std::vector<SessionFindings>> explain(const std::string& ticket, std::uint64_t session, bool history,
+                                               Deadline deadline) const;
   Result<DroppedCache> drop_cache(const std::string& ticket, const DropCache& what, Deadline deadline) const;
   Result<VerifiedCache> verify_cache(const std::string& ticket,
                                      const std::function<bool(const VerifiedCache&)>& goes_on,
