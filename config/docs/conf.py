@@ -47,6 +47,7 @@ PAGES = {
         "daemon/doc/operating.md": None,
         "config/kubernetes/README.md": "Kubernetes",
         "daemon/doc/session_time.md": None,
+        "daemon/doc/costs.md": None,
         "daemon/doc/devices.md": None,
         "daemon/doc/gpu.md": "GPUs",
         "daemon/doc/fpga.md": "FPGA cards",

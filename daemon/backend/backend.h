@@ -25,6 +25,7 @@
 #include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/stop_flag.h"
+#include "daemon/observe/stage_times.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
@@ -63,6 +64,16 @@ struct SampleOutcome {
   std::chrono::nanoseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
 };
 
+// What a job took beside its outcomes. Written by the backend until done(), read from there on.
+struct JobUse {
+  std::chrono::nanoseconds lane_cpu{0};     // of the thread, of a CPU lane
+  std::chrono::nanoseconds process_cpu{0};  // of processes that worked for the lane
+  // What first accesses of the same files would have taken more than images that were made of something kept; below 0
+  // where these took longer.
+  std::chrono::nanoseconds saved{0};
+  StageTimes stages;  // of a CPU lane: outcomes' decode and transform, told further
+};
+
 struct DecodeJob {
   std::vector<SampleTask> tasks;
   std::shared_ptr<const Recipe> recipe;
@@ -75,6 +86,7 @@ struct DecodeJob {
   // Of a small batch of priority high: it goes before jobs that are not and wait, and those that run may end as after
   // `turn`.
   bool urgent = false;
+  std::shared_ptr<JobUse> use;  // shared with who gave the job; null: nobody wants to know
   // What `out` points into. Shared: a session may be closed while lanes still write.
   std::shared_ptr<const void> keep_alive;
   // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.

@@ -66,15 +66,18 @@ void CacheCounts::making(CachedKind kind, std::chrono::nanoseconds took, bool ma
   counters_.add(MetricId::cache_making, label(MetricId::cache_making, kind), static_cast<std::uint64_t>(whole.count()));
 }
 
-void CacheCounts::made(const SourceInfo& info, const CachedKind* kind, std::uint64_t bytes,
-                       std::chrono::nanoseconds took_exactly) {
+std::chrono::nanoseconds CacheCounts::made(const SourceInfo& info, const CachedKind* kind, std::uint64_t bytes,
+                                           std::chrono::nanoseconds took_exactly) {
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(took_exactly);
   if (kind == nullptr) {
     counters_.add(MetricId::cache_first_touches);
-    return first_accesses_.add(info, bytes, took);
+    first_accesses_.add(info, bytes, took);
+    return std::chrono::nanoseconds{0};
   }
   counters_.add(MetricId::cache_hits, label(MetricId::cache_hits, *kind));
-  saved(*kind, first_accesses_.expected(info, bytes) - took);
+  const std::chrono::microseconds less = first_accesses_.expected(info, bytes) - took;
+  saved(*kind, less);
+  return less;
 }
 
 void CacheCounts::made_of_new_form(bool by_index) {

@@ -31,8 +31,10 @@ class CacheCounts {
   void making(CachedKind kind, std::chrono::nanoseconds took, bool made = true);
 
   // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
-  // save is what first accesses of such files would have taken, less what they took themselves.
-  void made(const SourceInfo& info, const CachedKind* kind, std::uint64_t bytes, std::chrono::nanoseconds took);
+  // save is what first accesses of such files would have taken, less what they took themselves: it is returned,
+  // below 0 where they took longer.
+  std::chrono::nanoseconds made(const SourceInfo& info, const CachedKind* kind, std::uint64_t bytes,
+                                std::chrono::nanoseconds took);
   // An image was made of a form that was made just before, of its file alone or with a seek index. It saved nothing, and
   // what it took, making() included, says nothing of what first accesses take.
   void made_of_new_form(bool by_index);

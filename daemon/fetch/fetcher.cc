@@ -12,6 +12,7 @@
 #include "daemon/fetch/read/spare_descriptors.h"
 #include "daemon/fetch/read_threads.h"
 #include "daemon/formats/probe.h"
+#include "daemon/observe/cpu_time.h"
 #include "proto/base/bounded_queue.h"
 
 namespace millrace {
@@ -50,6 +51,10 @@ bool is_at_hand(const FetchTask& task) {
 
 std::uint32_t threads_of(const Fetcher::Options& options) {
   return std::max(options.threads, 1U);
+}
+
+bool is_in_file(const SampleSource& source) {
+  return std::holds_alternative<PathSource>(source) || std::holds_alternative<DatasetSource>(source);
 }
 
 bool host_lacks(const Fetched& fetched) {
@@ -101,8 +106,9 @@ class FileFetcher : public Fetcher {
   }
 
   // While there is none, roots that nobody has wanted for a while are let go of.
-  std::optional<FetchTask> next_task() {
+  std::optional<FetchTask> next_task(ThreadStopwatch& used) {
     while (roots_->let_go_of_unwanted()) {
+      used.lap();
       std::optional<FetchTask> task = tasks_.pop_until(std::chrono::steady_clock::now() + kBetweenLooks);
       if (task || stopping_.load(std::memory_order_relaxed)) return task;
     }
@@ -110,10 +116,12 @@ class FileFetcher : public Fetcher {
   }
 
   void fetch_tasks(ReadThreads::Member& member, SpareDescriptors& spare) {
-    while (std::optional<FetchTask> task = next_task()) {
+    ThreadStopwatch used;
+    while (std::optional<FetchTask> task = next_task(used)) {
       spare.fill();
       std::vector<Fetched> fetched = fetch(*task, spare, [&] { member.gets_on(task->watch.get()); });
       const bool was_relieved = !member.is_wanted();
+      if (task->watch) task->watch->cpu = used.lap();
       task->done(std::move(fetched));
       if (was_relieved) return;
     }
@@ -170,6 +178,7 @@ class FileFetcher : public Fetcher {
       return reader_.read(*item.source, *task.caller, task.ring.get(), wish, bytes_read,
                           std::exchange(ahead, std::nullopt));
     };
+    const Bytes before = bytes_read;
     Fetched fetched{.index = item.index, .image = read()};
     if (host_lacks(fetched) && spare.give_up()) {
       fetched.image = read();
@@ -177,6 +186,7 @@ class FileFetcher : public Fetcher {
     }
     if (host_lacks(fetched)) fetched.end = FetchEnd::kHostLacks;
     fetched.root_missing = !fetched.image && lacks_root(*item.source, fetched.image.error());
+    if (is_in_file(*item.source)) fetched.from_file = bytes_read - before;
     fetched.time = time_since(begin);
     counters_.add(MetricId::fetch_time, fetched.time);
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());

@@ -48,6 +48,7 @@ struct Fetched {
   std::uint32_t index = 0;
   Result<EncodedImage> image;
   std::chrono::nanoseconds time{0};
+  Bytes from_file;  // read of a file, whether or not they are kept
   FetchEnd end = FetchEnd::kRead;
   bool root_missing = false;  // it lies beneath a root that is not there, or, of a dataset, no more; says `image`
 };
@@ -65,6 +66,7 @@ inline constexpr std::size_t kMostStandIns = 8;
 // Shared by the one who gave a task and the thread that has it.
 struct FetchWatch {
   std::atomic<std::int64_t> since{0};  // on the steady clock, when a thread began with the item it is at; 0: none has
+  std::chrono::nanoseconds cpu{0};     // that the thread used for the task. Written before done(), read after it
 };
 
 struct FetchTask {

@@ -47,6 +47,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(queue_time, kCounter, "seconds", "millrace_queue_seconds_total", "Time that fetched samples waited for a lane")             \
   row(decode_time, kCounter, "seconds", "millrace_decode_seconds_total", "Lane time spent decoding")                              \
   row(transform_time, kCounter, "seconds", "millrace_transform_seconds_total", "Lane time spent resampling and storing")                     \
+  row(lane_runnable, kCounter, "seconds", "millrace_lane_runnable_seconds_total", "Time that CPU lanes were ready to run and had no processor") \
   row(index_hits, kCounter, "", "millrace_index_hits_total", "JPEG files decoded by a seek index")                                \
   row(index_misses, kCounter, "", "millrace_index_misses_total", "JPEG files decoded from their start, which made an index")      \
   row(index_rejected, kCounter, "", "millrace_index_rejected_total", "Seek indexes found wrong, and forgotten")                   \

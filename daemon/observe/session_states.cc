@@ -36,17 +36,20 @@ void SessionStates::handed_over(std::uint32_t slot, Clock::time_point now) {
   handed_over_[slot] = {now, false, times(now)};
 }
 
-void SessionStates::waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted) {
-  if (slot >= handed_over_.size() || handed_over_[slot].is_told) return;
+std::chrono::nanoseconds SessionStates::waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted) {
+  constexpr std::chrono::nanoseconds kNone{0};
+  if (slot >= handed_over_.size() || handed_over_[slot].is_told) return kNone;
   HandOver& batch = handed_over_[slot];
   batch.is_told = true;
   ++waits_told_;
   const std::chrono::nanoseconds most = batch.at - waited_until_;
-  if (most.count() <= 0 || nanoseconds_untrusted == 0) return;  // it was there when the wait before ended
+  if (most.count() <= 0 || nanoseconds_untrusted == 0) return kNone;  // it was there when the wait before ended
   const auto bounded = std::min(nanoseconds_untrusted, static_cast<std::uint64_t>(most.count()));
-  lay(batch, std::chrono::nanoseconds(static_cast<std::int64_t>(bounded)));
+  const std::chrono::nanoseconds time(static_cast<std::int64_t>(bounded));
+  lay(batch, time);
   waited_until_ = batch.at;
   at_waited_until_ = batch.times;
+  return time;
 }
 
 // From the newest change back to the end of the wait before. `left`: what is not remembered of that time.

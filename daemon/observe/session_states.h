@@ -62,8 +62,8 @@ class SessionStates {
 
   // The batch in that slot is the client's from now on.
   void handed_over(std::uint32_t slot, Clock::time_point now = Clock::now());
-  // Its program waited for the batch that was handed over in that slot. Once a batch.
-  void waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted);
+  // Its program waited for the batch that was handed over in that slot. Once a batch. Returns the time that was laid.
+  std::chrono::nanoseconds waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted);
 
   std::chrono::nanoseconds age(Clock::time_point now) const { return now - begun_; }
   Times times(Clock::time_point now) const;  // add up to age()

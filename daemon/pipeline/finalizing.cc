@@ -64,7 +64,7 @@ Result<FinalSlot> Finalizing::final_slot(const Batch& batch) const {
 void Finalizing::finalized(std::uint32_t number, const Result<void>& result) {
   const BatchPtr batch = finalizing_.take(number).batch();
   if (batch->phase() != Batch::Phase::kFinalizing) return;  // failed meanwhile
-  const auto working = time_.work_for(batch->owner().user);
+  const auto working = time_.work_for(batch->owner().user, batch->costs());
   if (!result) return fail(batch, result.error());
   complete(batch);
 }
@@ -84,6 +84,7 @@ void Finalizing::complete(const BatchPtr& batch) {
     batch->sealed();
   }
   hand_over(*batch, std::move(result));  // nothing between the seal and this: somebody waits
+  batch->costs()->add({.tensors = slot.order.empty() ? Bytes{} : slot.tensor});
   counters_.add(HistogramId::batch_latency, std::chrono::duration_cast<std::chrono::microseconds>(
                                                 std::chrono::steady_clock::now() - batch->admitted));
   end(batch);
@@ -107,7 +108,7 @@ void Finalizing::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
 
 void Finalizing::unused(BatchPtr batch) {
   boost::asio::post(control_, [this, batch = std::move(batch)] {
-    const auto working = time_.work_for(batch->owner().user);
+    const auto working = time_.work_for(batch->owner().user, batch->costs());
     if (batch->phase() == Batch::Phase::kFailing && !batch->in_flight()) end(batch);
   });
 }

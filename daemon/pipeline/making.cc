@@ -108,7 +108,7 @@ void Making::feed_deferred() {
 // false: the backend has no room.
 bool Making::give(LaneScheduler::Turn next) {
   const BatchPtr batch = next.batch.batch();
-  const auto working = time_.work_for(batch->owner().user);
+  const auto working = time_.work_for(batch->owner().user, batch->costs());
   if (next.is_to_be_made) return submit(std::move(next));
   if (next.late) next_.fail(batch, *next.late);
   give_back(std::move(next));
@@ -121,6 +121,7 @@ bool Making::submit(LaneScheduler::Turn next) {
   batch->make(next.tasks);
   for (SampleTask& task : next.tasks) batch->direct(task, backends_[index].memories);
   const std::uint32_t number = scheduler_.begin(next);
+  const auto use = std::make_shared<JobUse>();
   DecodeJob job{.tasks = std::move(next.tasks),
                 .recipe = batch->request().recipe,
                 .fidelity = batch->request().fidelity,
@@ -128,11 +129,12 @@ bool Making::submit(LaneScheduler::Turn next) {
                 .stop = batch->stop(),
                 .turn = LaneScheduler::kTurn,
                 .urgent = next.urgent,
+                .use = use,
                 .keep_alive = batch,
-                .done = [this, index, number](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
-                  boost::asio::post(control_, [this, index, number, done = std::move(done),
+                .done = [this, index, number, use](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
+                  boost::asio::post(control_, [this, index, number, use, done = std::move(done),
                                                outcomes = std::move(outcomes)]() mutable {
-                    made(index, number, std::move(done), std::move(outcomes));
+                    made(index, number, std::move(done), std::move(outcomes), *use);
                   });
                 }};
   if (backends_[index].backend->try_submit(std::move(job))) {
@@ -158,7 +160,7 @@ void Making::give_back(LaneScheduler::Turn next) {
   const std::uint32_t number = scheduler_.begin(next);
   boost::asio::post(control_,
                     [this, index, number, tasks = std::move(next.tasks), outcomes = std::move(outcomes)]() mutable {
-                      made(index, number, std::move(tasks), std::move(outcomes));
+                      made(index, number, std::move(tasks), std::move(outcomes), {});
                     });
 }
 
@@ -175,10 +177,11 @@ void Making::health_changed(std::size_t index, const Health& health) {
 }
 
 void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
-                  std::vector<SampleOutcome> outcomes) {
+                  std::vector<SampleOutcome> outcomes, const JobUse& use) {
   MILLRACE_CHECK(tasks.size() == outcomes.size());
   const BatchPtr batch = scheduler_.ended(index, number, outcomes);
-  const auto working = time_.work_for(batch->owner().user);
+  const auto working = time_.work_for(batch->owner().user, batch->costs());
+  note_use(*batch, index, outcomes, use);
   std::vector<SampleTask> again;
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
   if (!again.empty()) add(batch, std::move(again));
@@ -191,6 +194,22 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
   next_.bytes_let_go();
 }
 
+// Devices' times are on the wall, and not the session's alone.
+void Making::note_use(const Batch& batch, std::size_t index, std::span<const SampleOutcome> outcomes,
+                      const JobUse& use) {
+  SessionCosts& costs = *batch.costs();
+  std::chrono::nanoseconds on_lanes{0};
+  std::uint64_t made = 0;
+  for (const SampleOutcome& outcome : outcomes) {
+    on_lanes += outcome.decode + outcome.transform;
+    made += outcome.error || outcome.not_begun ? 0 : 1;
+  }
+  costs.add({.lane_cpu = use.lane_cpu, .process_cpu = use.process_cpu, .images = made});
+  costs.saved(use.saved);
+  const bool is_device = (devices_ >> index & 1U) != 0;
+  if (!is_device) costs.made(on_lanes, use.stages);
+}
+
 void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again) {
   if (outcome.not_begun && batch.running()) {
     batch.not_taken(std::span(&task, 1));
@@ -198,7 +217,6 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   }
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
-  batch.session().parts.work->lanes += outcome.decode + outcome.transform;
   counters_.add(MetricId::queue_time, outcome.queued);
   counters_.add(MetricId::decode_time, outcome.decode);
   counters_.add(MetricId::transform_time, outcome.transform);

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,8 +82,9 @@ class Making {
   bool submit(LaneScheduler::Turn next);
   void give_back(LaneScheduler::Turn next);
   void health_changed(std::size_t index, const Health& health);
-  void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
-            std::vector<SampleOutcome> outcomes);
+  void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes,
+            const JobUse& use);
+  void note_use(const Batch& batch, std::size_t index, std::span<const SampleOutcome> outcomes, const JobUse& use);
   void note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);
 
   boost::asio::io_context& control_;

@@ -14,6 +14,7 @@
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/owner.h"
+#include "daemon/observe/cost.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
 #include "daemon/observe/session_states.h"
@@ -57,22 +58,16 @@ class LeftImages {
   std::vector<std::string> told_;
 };
 
-// What has been done for a session so far, for the code that keeps accounts.
-struct SessionWork {
-  std::chrono::nanoseconds lanes{0};  // decoding and transforming
-  Bytes encoded;                      // read
-};
-
 // `slots` and `sink` outlive the session in the pipeline.
 struct SessionParts {
   SlotPool* slots = nullptr;
   std::shared_ptr<Arena> arena;  // shared with batches under way: as many slots
   BatchSink* sink = nullptr;
-  std::shared_ptr<const Caller> caller;                                 // shared with the fetch tasks
-  std::shared_ptr<Account> account;                                     // shared: see Ledger::account()
-  CacheUse cache = CacheUse::kTensors;                                  // the most that is kept of its images, and used
-  bool cache_at_once = false;                                           // at the first access
-  std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with the session, which tells of it
+  std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
+  std::shared_ptr<Account> account;      // shared: see Ledger::account()
+  CacheUse cache = CacheUse::kTensors;   // the most that is kept of its images, and used
+  bool cache_at_once = false;            // at the first access
+  std::shared_ptr<SessionCosts> costs = std::make_shared<SessionCosts>();  // shared with the session, which tells of it
   std::shared_ptr<SessionStates> states = std::make_shared<SessionStates>();  // shared likewise
   std::shared_ptr<LeftImages> left = std::make_shared<LeftImages>();          // shared by its batches alone
 };

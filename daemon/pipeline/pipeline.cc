@@ -107,7 +107,7 @@ void Pipeline::ended(const BatchPtr& batch) {
 void Pipeline::epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned) {
   SessionRun* run = find(id);
   if (run == nullptr) return;
-  const auto working = time_.work_for(run->session->owner().user);
+  const auto working = time_.work_for(run->session->owner().user, run->session->parts.costs);
   const EpochStreamId stream = request.id;
   const std::optional<EpochOrderSpec> next =
       run->waiting.planned(std::move(request), std::move(planned.order), std::move(planned.positions));
@@ -222,7 +222,7 @@ void Pipeline::stop_epoch(SessionId id, EpochStreamId stream) {
 void Pipeline::close_session(SessionId id) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
-  const auto working = time_.work_for(found->second.session->owner().user);
+  const auto working = time_.work_for(found->second.session->owner().user, found->second.session->parts.costs);
   const SessionRun run = std::move(found->second);
   sessions_.erase(found);
   planner_.forget(run.session->owner());

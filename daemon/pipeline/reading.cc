@@ -85,7 +85,7 @@ void Reading::feed() {
                [&](UserId user, std::uint64_t nanoseconds) { batches_.charge(user, nanoseconds); });
     const std::optional<BatchPtr> next = take_next();
     if (!next) return;
-    const auto working = time_.work_for((*next)->owner().user);
+    const auto working = time_.work_for((*next)->owner().user, (*next)->costs());
     const bool given = give(*next);
     if (has_unread(**next)) put_back(*next);
     if (!given) return;
@@ -323,7 +323,7 @@ void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
     charge_what_it_took(out, items);
     return out.batch.batch();
   }();
-  const auto working = time_.work_for(batch->owner().user);
+  const auto working = time_.work_for(batch->owner().user, batch->costs());
   if (batch->running()) take_all(batch, std::move(items));
   next_.moved(*batch);
   next_.came_back(batch);
@@ -335,12 +335,16 @@ void Reading::charge_what_it_took(const TaskOut& out, const std::vector<Fetched>
   std::chrono::nanoseconds took{0};
   std::uint64_t begun = 0;
   Bytes brought{0};
+  Cost cost{.fetch_cpu = out.watch->cpu};
   for (const Fetched& item : items) {
     took += item.time;
     if (item.image) brought += Bytes{item.image->bytes.size()};
+    cost.from_files += item.from_file;
+    if (item.image && item.image->kept) cost.from_kept += Bytes{item.image->kept->bytes->size()};
     begun += item.end == FetchEnd::kNotBegun ? 0 : 1;
   }
   Batch& batch = *out.batch.batch();
+  batch.costs()->add(cost);
   batch.pace().note(std::chrono::duration_cast<std::chrono::microseconds>(took));
   const auto actual = static_cast<std::uint64_t>(took.count());
   batches_.correct(batch.owner(), batch.request().priority, out.turn, out.is_here ? 0 : actual);

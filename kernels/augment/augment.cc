@@ -17,11 +17,44 @@ namespace millrace::kernels {
 
 using namespace augment;
 
+namespace {
+
+// Reads the clock between operations. What comes after the last of them is the last one's.
+class StepClock {
+ public:
+  StepClock(std::span<const Operation> operations, StepTimes* took)
+      : last_(operations.empty() ? nullptr : &operations.back()),
+        took_(took),
+        since_(took == nullptr ? Clock::time_point{} : Clock::now()) {}
+  StepClock(const StepClock&) = delete;
+  StepClock& operator=(const StepClock&) = delete;
+  ~StepClock() {
+    if (last_ != nullptr) done(*last_);
+  }
+
+  void done(const Operation& operation) {
+    if (took_ == nullptr) return;
+    const Clock::time_point now = Clock::now();
+    (*took_)[static_cast<std::size_t>(operation.step)] += now - std::exchange(since_, now);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const Operation* const last_;
+  StepTimes* const took_;
+  Clock::time_point since_;
+};
+
+}  // namespace
+
 class Augmenter::Work {
  public:
   explicit Work(Target target) : kernels_(kernels_of(target)) {}
 
-  bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out) {
+  bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out,
+             StepTimes* took) {
+    StepClock clock(operations, took);
     prepare(in.size());
     const WholePixels whole(kernels_, planes_.plane[0]);
     if (const auto table = common_table(operations)) return whole.map(in, *table, limit, out);
@@ -29,6 +62,7 @@ class Augmenter::Work {
     in_ = &in;
     for (const Operation& operation : operations) {
       if (limit.is_over_after(count_) || !apply(operation, limit)) return false;
+      clock.done(operation);
     }
     if (out.stride == static_cast<std::ptrdiff_t>(width() * 3)) {
       return for_parts(limit, [&](const Planes& part, std::size_t at, std::size_t count) {
@@ -258,8 +292,8 @@ Augmenter::Augmenter(Augmenter&&) noexcept = default;
 Augmenter& Augmenter::operator=(Augmenter&&) noexcept = default;
 
 bool Augmenter::apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit,
-                      const MutableU8View& out) {
-  return work_->apply(in, operations, limit, out);
+                      const MutableU8View& out, StepTimes* took) {
+  return work_->apply(in, operations, limit, out, took);
 }
 
 std::size_t Augmenter::memory() const {

@@ -8,6 +8,8 @@
 // part of the picture. Thread-bound(its owner).
 #pragma once
 
+#include <array>
+#include <chrono>
 #include <memory>
 #include <span>
 
@@ -17,6 +19,9 @@
 #include "kernels/base/time_limit.h"
 
 namespace millrace::kernels {
+
+// What each step took, by Step. Steps that are taken together: all of it is the last one's.
+using StepTimes = std::array<std::chrono::nanoseconds, kSteps>;
 
 class Augmenter {
  public:
@@ -28,8 +33,10 @@ class Augmenter {
 
   // The operations in their order, to `out`, which may be `in` itself. False when `limit` was over: `out` then holds
   // nothing of use. Throws std::bad_alloc.
+  // `took`: is added to, unless it is null.
   // REQUIRES: is_valid(in.size(), operations); both views have three channels; `out` has size_after() of `in`.
-  bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out);
+  bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out,
+             StepTimes* took = nullptr);
 
   // Of the planes, in bytes.
   std::size_t memory() const;

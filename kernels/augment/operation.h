@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -37,6 +38,8 @@ enum class Step : std::uint8_t {
   kMixAdd,    // what became of it since, likewise; then it is again what it was at the start
   kMixEnd,  // after 1 to kMostMixed of kMixAdd; the sum, blended into the start by `factor`: Image.blend(start, sum, factor)
 };
+
+inline constexpr std::size_t kSteps = static_cast<std::size_t>(Step::kMixEnd) + 1;
 
 enum class Sampling : std::uint8_t { kNearest, kBilinear, kBicubic };
 

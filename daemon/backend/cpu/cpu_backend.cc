@@ -120,6 +120,22 @@ BackendInfo info_of(std::uint32_t lanes, const CpuVariant& variant, std::span<co
   return info;
 }
 
+// What the outcomes say, told further.
+JobUse use_of(std::span<const SampleOutcome> outcomes, const CachedMaker::Taken& taken,
+              std::chrono::nanoseconds lane_cpu, std::chrono::nanoseconds process_cpu) {
+  constexpr std::chrono::nanoseconds kNone{0};
+  JobUse use{.lane_cpu = lane_cpu, .process_cpu = process_cpu, .saved = taken.saved, .stages = taken.stages};
+  std::chrono::nanoseconds decode{0}, transform{0};
+  for (const SampleOutcome& outcome : outcomes) {
+    decode += outcome.decode;
+    transform += outcome.transform;
+  }
+  const std::chrono::nanoseconds packing = taken.stages.of(Stage::kPack);
+  use.stages.of(Stage::kDecode) = std::max(decode - packing, kNone);
+  use.stages.of(Stage::kResample) = std::max(transform - (taken.stages.sum() - packing), kNone);
+  return use;
+}
+
 }  // namespace
 
 Result<std::uint64_t> most_decoders(const CpuSettings& settings) {
@@ -189,15 +205,19 @@ void CpuBackend::run_lane() {
   if (decoder_) children.emplace(*decoder_, counters_);
   ImageWorkspace workspace(JpegPath::kFastest, variant_, cache_, children ? &*children : nullptr);
   CachedMaker maker(workspace, limits_, variant_.target);
+  LaneClocks clocks{.processes = children ? &*children : nullptr};
   const auto idle = [this] { return queue_.empty(); };
   const auto stopped = [this] { return queue_.closed(); };
   while (std::optional<QueuedDecode> next = queue_.pop()) {
-    run(*std::exchange(next, std::nullopt), maker);
-    maker.finish(idle, stopped);  // nothing of the job is held any more
+    run(*std::exchange(next, std::nullopt), maker, clocks);
+    // Nothing of the job is held any more, and nobody waits: what this takes is no session's.
+    if (!maker.finish(idle, stopped)) continue;
+    clocks.used.lap();
+    clocks.lap_of_processes();
   }
 }
 
-void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
+void CpuBackend::run(QueuedDecode queued, CachedMaker& maker, LaneClocks& clocks) {
   DecodeJob& job = queued.job;
   std::vector<SampleOutcome> outcomes(job.tasks.size());
   const auto begun = std::chrono::steady_clock::now();
@@ -223,6 +243,9 @@ void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
     }
   }
   for (const std::size_t i : put_off) make_one(i);
+  const CachedMaker::Taken taken = maker.take();
+  if (job.use) *job.use = use_of(outcomes, taken, clocks.used.lap(), clocks.lap_of_processes());
+  if (counters_ != nullptr) counters_->add(MetricId::lane_runnable, clocks.runnable.lap());
   queue_.finished();  // before done(): who is told so may submit the next at once
   job.done(std::move(job.tasks), std::move(outcomes));
 }

@@ -22,6 +22,7 @@
 #include "daemon/backend/cpu/lanes/pinning.h"
 #include "daemon/backend/cpu/making/cached_maker.h"
 #include "daemon/backend/job_queue.h"
+#include "daemon/observe/cpu_time.h"
 
 namespace millrace {
 
@@ -56,7 +57,18 @@ class CpuBackend final : public Backend {
   Result<void> start(const std::vector<LanePlace>& places);
 
   void run_lane();
-  void run(QueuedDecode queued, CachedMaker& maker);
+  // What a lane has beside its maker to tell what its jobs take.
+  struct LaneClocks {
+    ThreadStopwatch used;
+    RunnableTime runnable;
+    DecoderChildren* processes = nullptr;  // null: none
+
+    std::chrono::nanoseconds lap_of_processes() {
+      return processes == nullptr ? std::chrono::nanoseconds{0} : processes->lap();
+    }
+  };
+
+  void run(QueuedDecode queued, CachedMaker& maker, LaneClocks& clocks);
   SampleOutcome make(const DecodeJob& job, SampleTask& task, CachedMaker& maker) const;
 
   const BackendInfo info_;

@@ -196,7 +196,7 @@ CudaBackend::CudaBackend(const Gpu& gpu, std::uint32_t number, std::unique_ptr<C
                                                                           .gpu = gpu.uuid,
                                                                           .most = settings.tensors,
                                                                           .patience = settings.hang})),
-      lanes_(kCudaHalves * settings.lanes, depth_.jobs, "mr-gpu-", services.limits,
+      lanes_(*device_, kCudaHalves * settings.lanes, depth_.jobs, "mr-gpu-", services.limits,
              [this](std::uint32_t thread, const DecodeJob& job, const SampleLimits& limits,
                     const std::function<bool()>& stopped) {
                const CudaHalf half{thread / kCudaHalves, thread % kCudaHalves};

@@ -5,6 +5,9 @@
 
 #include <cerrno>
 #include <thread>
+#include <utility>
+
+#include "daemon/observe/cpu_time.h"
 
 namespace millrace::device_host {
 namespace {
@@ -14,6 +17,15 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kOwnerPatienceAtEnd{5};
 
 }  // namespace
+
+HostProcess::HostProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {
+  child_started(pid);
+}
+
+std::optional<std::chrono::nanoseconds> HostProcess::cpu_time() const {
+  MutexLock lock(mutex_);
+  return gone_ ? std::nullopt : process_cpu_time(pid_);
+}
 
 HostProcess::~HostProcess() {
   end();
@@ -33,8 +45,11 @@ bool HostProcess::is_gone() {
   if (gone_) return true;
   siginfo_t info{};
   const int waited = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG);
-  if (waited != 0) return gone_ = errno == ECHILD;  // somebody else has taken note of its end
-  if (info.si_pid != pid_) return false;
+  if (waited != 0 && errno != ECHILD) return false;
+  const bool is_reaped = waited != 0;  // somebody else has taken note of its end
+  if (!is_reaped && info.si_pid != pid_) return false;
+  child_ended(pid_);
+  if (is_reaped) return gone_ = true;
   code_ = info.si_code;
   status_ = info.si_status;
   return gone_ = true;

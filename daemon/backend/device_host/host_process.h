@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "proto/base/mutex.h"
@@ -33,11 +34,13 @@ class HostProcess {
   bool is_gone() MILLRACE_EXCLUDES(mutex_);
   // "of signal 9", "with status 1"; empty: it has not, or end() was first.
   std::string how_it_ended() const MILLRACE_EXCLUDES(mutex_);
+  // CPU time that it has used; nullopt: it has ended.
+  std::optional<std::chrono::nanoseconds> cpu_time() const MILLRACE_EXCLUDES(mutex_);
   // To be polled: hangs up when it ends. Nothing comes from it after greet().
   int end_of_it() const { return control_.get(); }
 
  protected:
-  HostProcess(UniqueFd control, pid_t pid) : control_(std::move(control)), pid_(pid) {}
+  HostProcess(UniqueFd control, pid_t pid);
   int control() const { return control_.get(); }
 
  private:

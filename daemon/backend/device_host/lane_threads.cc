@@ -17,9 +17,9 @@ constexpr std::chrono::seconds kLanesPatienceAtEnd{5};
 
 }  // namespace
 
-LaneThreads::LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name, InForce<Limits> limits,
-                         WorkOff work_off)
-    : limits_(std::move(limits)), work_off_(std::move(work_off)), queue_(depth), running_(lanes) {
+LaneThreads::LaneThreads(const HostedDevice& device, std::uint32_t lanes, std::uint32_t depth, const std::string& name,
+                         InForce<Limits> limits, WorkOff work_off)
+    : limits_(std::move(limits)), work_off_(std::move(work_off)), use_(device), queue_(depth), running_(lanes) {
   for (std::uint32_t i = 0; i < lanes; ++i) {
     std::thread& lane = threads_.emplace_back([this, i] { run(i); });
     pthread_setname_np(lane.native_handle(), (name + std::to_string(i)).c_str());
@@ -45,6 +45,7 @@ void LaneThreads::run(std::uint32_t lane) {
   while (std::optional<QueuedDecode> next = queue_.pop()) {
     DecodeJob job = std::move(next->job);
     const auto waited = Clock::now() - next->since;
+    use_.begins();
     std::vector<SampleOutcome> outcomes = work_off_(
         lane, job, limits_.now().sample, [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
     for (SampleOutcome& outcome : outcomes) {
@@ -52,6 +53,8 @@ void LaneThreads::run(std::uint32_t lane) {
       const bool ended_with_device = device_is_stopped_ && outcome.error && outcome.error->code == Code::kUnavailable;
       if (ended_with_device) outcome.error = cancelled_error();
     }
+    const std::chrono::nanoseconds process_cpu = use_.ends();
+    if (job.use) job.use->process_cpu = process_cpu;
     queue_.finished();  // before done(): who is told so may submit the next at once
     job.done(std::move(job.tasks), std::move(outcomes));
   }

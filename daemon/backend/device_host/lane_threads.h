@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
+#include "daemon/backend/device_host/device_use.h"
 #include "daemon/backend/job_queue.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
@@ -25,9 +26,9 @@ class LaneThreads {
   using WorkOff = std::function<std::vector<SampleOutcome>(
       std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits, const std::function<bool()>& stopped)>;
 
-  // `depth`: jobs that wait or run. `name`: of the threads, which get a number behind it.
-  LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name, InForce<Limits> limits,
-              WorkOff work_off);
+  // `device`: outlives it. `depth`: jobs that wait or run. `name`: of the threads, which get a number behind it.
+  LaneThreads(const HostedDevice& device, std::uint32_t lanes, std::uint32_t depth, const std::string& name,
+              InForce<Limits> limits, WorkOff work_off);
   LaneThreads(const LaneThreads&) = delete;
   LaneThreads& operator=(const LaneThreads&) = delete;
   ~LaneThreads() {
@@ -45,6 +46,7 @@ class LaneThreads {
 
   const InForce<Limits> limits_;
   const WorkOff work_off_;
+  DeviceUse use_;
   JobQueue queue_;
   std::once_flag shut_down_;
   Mutex mutex_;

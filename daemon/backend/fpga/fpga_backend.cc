@@ -145,7 +145,7 @@ FpgaBackend::FpgaBackend(const Card& card, std::uint32_t number, const FpgaSetti
                }}),
       parts_{device_, choice_, staging_, settings.hang, figures_},
       lanes_(
-          info_.lanes, queue_depth().jobs, "mr-fpga-", services.limits,
+          device_, info_.lanes, queue_depth().jobs, "mr-fpga-", services.limits,
           [this](std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits,
                  const std::function<bool()>& stopped) { return FpgaLane(parts_, lane).run(job, limits, stopped); }) {}
 

@@ -11,6 +11,7 @@
 
 #include "daemon/fetch/list/client_file_list.h"
 #include "daemon/fetch/list/listing.h"
+#include "daemon/observe/cpu_time.h"
 
 namespace millrace {
 namespace {
@@ -19,7 +20,9 @@ constexpr std::chrono::milliseconds kBetweenListingLooks{1'000};  // at roots th
 
 struct RunningList {
   std::variant<Listing, ClientFileList> listing;
+  std::function<void(std::chrono::nanoseconds)> took;
   std::function<void(Listing::Outcome)> done;
+  std::chrono::nanoseconds cpu{0};
 
   std::optional<Listing::Outcome> step() {
     return std::visit([](auto& steps) { return steps.step(); }, listing);
@@ -28,8 +31,9 @@ struct RunningList {
 
 RunningList begun(const Roots& roots, ListTask task) {
   if (!task.files.empty()) {
+    std::function<void(std::chrono::nanoseconds)> took = std::move(task.took);
     std::function<void(Listing::Outcome)> done = std::move(task.done);
-    return RunningList{ClientFileList(roots, std::move(task)), std::move(done)};
+    return RunningList{ClientFileList(roots, std::move(task)), std::move(took), std::move(done)};
   }
   Listing::Request request{std::move(task.path_untrusted),
                            std::move(task.choice),
@@ -38,7 +42,7 @@ RunningList begun(const Roots& roots, ListTask task) {
                            task.max_files,
                            std::move(task.progress),
                            std::move(task.room)};
-  return RunningList{Listing(roots, std::move(request)), std::move(task.done)};
+  return RunningList{Listing(roots, std::move(request)), std::move(task.took), std::move(task.done)};
 }
 
 }  // namespace
@@ -78,15 +82,19 @@ bool ListingThread::try_list(ListTask&& task) {
 
 void ListingThread::run() {
   std::deque<UnderWay> under_way;  // by whose turn it is
+  ThreadStopwatch used;
   while (begin_some(under_way)) {
     UnderWay user = std::move(under_way.front());
     under_way.pop_front();
     RunningList next = std::move(user.lists.front());
     user.lists.pop_front();
+    used.lap();
     std::optional<Listing::Outcome> outcome = stopping_.load(std::memory_order_relaxed)
                                                   ? Listing::Outcome(Error{Code::kCancelled, "the daemon is stopping"})
                                                   : next.step();
+    next.cpu += used.lap();
     if (outcome) {
+      if (next.took) next.took(next.cpu);
       next.done(*std::move(outcome));
     } else {
       user.lists.push_back(std::move(next));

@@ -2,6 +2,7 @@
 // rights, and of files that a client listed itself. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,11 +33,12 @@ struct ListTask {
   std::string path_untrusted;
   std::vector<FilesPart> files = {};  // not empty: these beneath that path, and nothing is looked for there
   FileChoice choice = {};
-  std::shared_ptr<const Caller> caller;              // whose rights apply. Shared by the session's tasks
-  std::shared_ptr<const StopFlag> stop;              // shared with the caller; stopped: it ends as kCancelled
-  std::uint64_t max_files = 0;                       // of a folder: `files` are counted as they come
-  std::function<void(std::uint64_t)> progress = {};  // files so far; may be empty. Not for `files`
-  std::function<Result<void>(Bytes)> room = {};      // what it takes by now; an error ends it. May be empty
+  std::shared_ptr<const Caller> caller;                     // whose rights apply. Shared by the session's tasks
+  std::shared_ptr<const StopFlag> stop;                     // shared with the caller; stopped: it ends as kCancelled
+  std::uint64_t max_files = 0;                              // of a folder: `files` are counted as they come
+  std::function<void(std::uint64_t)> progress = {};         // files so far; may be empty. Not for `files`
+  std::function<Result<void>(Bytes)> room = {};             // what it takes by now; an error ends it. May be empty
+  std::function<void(std::chrono::nanoseconds)> took = {};  // CPU time of the thread, before `done`; may be empty
   std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
 };
 
@@ -44,7 +46,7 @@ class FolderLister {
  public:
   virtual ~FolderLister() = default;
 
-  // `progress`, `room`, and then `done`, exactly once, are called on a thread of the lister's, and must not block. false: too
+  // `progress`, `room`, `took`, and then `done`, exactly once, are called on a thread of the lister's, and must not block. false: too
   // many are queued (a state; try again when one is done); `task` is then left as it was.
   [[nodiscard]] virtual bool try_list(ListTask&& task) = 0;
 };

@@ -208,7 +208,7 @@ Result<void> Batch::lay_out(std::uint32_t index, const SourceInfo& source) {
 
 void Batch::hold(std::uint32_t index, const EncodedImage& image) {
   samples_[index].encoded = session_->parts.account->take(Resource::kEncoded, image.bytes.size());
-  session_->parts.work->encoded += Bytes{image.bytes.size()};
+  session_->parts.costs->read(Bytes{image.bytes.size()});
 }
 
 void Batch::defer(std::uint32_t index, std::optional<EncodedImage> image) {

@@ -111,7 +111,8 @@ class Batch {
   const OpenSession& session() const { return *session_; }
   ReadingPace& pace() const { return session_->pace; }
   millrace::Owner owner() const { return session_->owner(); }
-  EpochRun* epoch() const { return epoch_.get(); }  // null: the client's own
+  const std::shared_ptr<SessionCosts>& costs() const { return session_->parts.costs; }  // shared: see SessionParts
+  EpochRun* epoch() const { return epoch_.get(); }                                      // null: the client's own
   const TensorLayout& layout() const { return *layout_; }
   const std::shared_ptr<StopFlag>& stop() const { return stop_; }  // shared with fetch threads and lanes
   std::uint32_t count() const { return static_cast<std::uint32_t>(samples_.size()); }

@@ -4,6 +4,9 @@
 //
 //   work_for(user) ──▶ the time from here on is his ──the scope ends──▶ the one's before again, or nobody's
 //
+// It is also told to sessions as what they cost: their parts by the clock on the wall, cut to the CPU time that the
+// thread had meanwhile, which is read every 20 ms and not at each scope.
+//
 // Thread-bound(control).
 #pragma once
 
@@ -13,10 +16,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "daemon/observe/cost.h"
+#include "daemon/observe/cpu_time.h"
 #include "daemon/pipeline/turns/user_shares.h"
 #include "proto/base/ids.h"
 
@@ -32,18 +39,39 @@ class ControlTime {
   // `shares`: outlives it. `now`: for tests.
   explicit ControlTime(const UserShares& shares, Now now = &Clock::now) : shares_(&shares), now_(now) {}
 
+  // See work_for().
+  class Working;
+
+ private:
+  // For whom it works.
+  struct Served {
+    std::optional<UserId> user;
+    std::shared_ptr<SessionCosts> costs;  // shared with the session; null: of none
+  };
+
+ public:
   class [[nodiscard]] Working {
    public:
-    Working(ControlTime& time, UserId user) : time_(time), before_(time.go_on_for(user)) {}
-    ~Working() { time_.go_on_for(before_); }
+    Working(ControlTime& time, UserId user, std::shared_ptr<SessionCosts> costs)
+        : time_(time), before_(time.go_on_for({user, std::move(costs)})) {}
+    ~Working() { time_.go_on_for(std::move(before_)); }
     Working(const Working&) = delete;
     Working& operator=(const Working&) = delete;
 
    private:
     ControlTime& time_;
-    const std::optional<UserId> before_;
+    Served before_;
   };
-  Working work_for(UserId user) { return {*this, user}; }
+  // `costs`: of his session; may be null.
+  Working work_for(UserId user, std::shared_ptr<SessionCosts> costs = nullptr) {
+    return {*this, user, std::move(costs)};
+  }
+
+  // Tells sessions what they have cost until now, for one who reads it.
+  void settle() {
+    pause();
+    settle_at(at_);
+  }
 
   // Another thread did so much for him that no turn is charged for.
   void add(UserId user, std::chrono::nanoseconds time) {
@@ -54,7 +82,7 @@ class ControlTime {
   enum class Stage : std::uint8_t { kReading, kMaking };
   template <class Step>
   void take(Stage stage, Step step) {
-    go_on_for(current_);
+    pause();
     for (auto& [user, had] : users_) {
       std::uint64_t& untaken = had.untaken[static_cast<std::size_t>(stage)];
       if (untaken != 0) step(user, std::exchange(untaken, 0));
@@ -70,7 +98,7 @@ class ControlTime {
   // part by weight.
   bool must_wait(UserId user) {
     if (!shares_->has_others(user)) return false;
-    go_on_for(current_);
+    pause();
     const auto found = users_.find(user);
     return found != users_.end() && all_.is_over(kBusy, at_) && found->second.of_late.is_over(part_of(user), at_);
   }
@@ -78,6 +106,7 @@ class ControlTime {
  private:
   static constexpr double kMost = std::chrono::nanoseconds(250'000'000).count();  // remembered of what was too much
   static constexpr double kBusy = 0.75;                                           // of the thread's time
+  static constexpr std::chrono::milliseconds kBetweenSettlements{20};
   static constexpr double kAtOnce = std::chrono::nanoseconds(4'000'000).count();  // had without a pause
 
   // Time that was had, less what has been due since.
@@ -114,25 +143,54 @@ class ControlTime {
 
   double part_of(UserId user) const { return kBusy * shares_->part_of(user); }
 
-  // What was before.
-  std::optional<UserId> go_on_for(std::optional<UserId> user) {
+  // Who has had the time until now is charged for it.
+  void pause() {
     const Clock::time_point now = now_();
-    const auto had = static_cast<double>((now - std::exchange(at_, now)).count());
-    if (current_ && shares_->is_here(*current_)) {
-      Had& his = users_[*current_];
-      his.add(static_cast<std::uint64_t>(had));
-      his.of_late.add(had, part_of(*current_), now);
-      all_.add(had, kBusy, now);
+    const std::chrono::nanoseconds had = now - std::exchange(at_, now);
+    if (current_.costs) {
+      if (current_.costs->control_unsettled.count() == 0) unsettled_.push_back(current_.costs);
+      current_.costs->control_unsettled += had;
     }
-    return std::exchange(current_, user);
+    if (current_.user && shares_->is_here(*current_.user)) {
+      Had& his = users_[*current_.user];
+      his.add(static_cast<std::uint64_t>(had.count()));
+      his.of_late.add(static_cast<double>(had.count()), part_of(*current_.user), now);
+      all_.add(static_cast<double>(had.count()), kBusy, now);
+    }
+    if (now - settled_ >= kBetweenSettlements) settle_at(now);
+  }
+
+  // What was before.
+  Served go_on_for(Served next) {
+    pause();
+    return std::exchange(current_, std::move(next));
+  }
+
+  // The clock on the wall goes on while the thread has no processor: what sessions had by it is no more together than
+  // the thread's CPU time.
+  void settle_at(Clock::time_point now) {
+    settled_ = now;
+    const std::chrono::nanoseconds cpu = cpu_.lap();
+    std::chrono::nanoseconds all{0};
+    for (const auto& costs : unsettled_) all += costs->control_unsettled;
+    const double most = static_cast<double>(std::max(cpu.count(), std::int64_t{0}));
+    const double part = all <= cpu ? 1 : most / static_cast<double>(all.count());
+    for (const auto& costs : unsettled_) {
+      const auto had = static_cast<double>(std::exchange(costs->control_unsettled, {}).count());
+      costs->add({.control_cpu = std::chrono::nanoseconds(static_cast<std::int64_t>(had * part))});
+    }
+    unsettled_.clear();
   }
 
   const UserShares* shares_;
   const Now now_;
   std::unordered_map<UserId, Had> users_;  // that have sessions, or had much of late
   Recent all_;
-  std::optional<UserId> current_;
+  Served current_;
   Clock::time_point at_{};  // since when it works for him
+  ThreadStopwatch cpu_;
+  std::vector<std::shared_ptr<SessionCosts>> unsettled_;  // shared with their sessions: who had some of it since
+  Clock::time_point settled_{};
 };
 
 }  // namespace millrace

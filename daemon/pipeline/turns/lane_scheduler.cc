@@ -35,7 +35,7 @@ std::optional<LaneScheduler::Turn> LaneScheduler::next(std::size_t backend) {
     std::optional<InFlight> first = take_first(backend);
     if (!first) return std::nullopt;
     const BatchPtr batch = first->batch();
-    const auto working = time_.work_for(batch->owner().user);
+    const auto working = time_.work_for(batch->owner().user, batch->costs());
     ReadySamples& ready = batch->ready[backend];
     Turn turn{.batch = *std::move(first), .backend = backend, .tasks = {}};
     if (batch->running()) turn.late = why_late(lanes, *batch, ready);

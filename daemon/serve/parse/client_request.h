@@ -75,6 +75,7 @@ using ClientRequest =
 struct OpenRequest {
   Ticket ticket{};
   std::string name;
+  std::string job;  // whose costs it adds to
   std::uint32_t slots = 1;
   Bytes slot_bytes;
   bool slots_later = false;  // its client can do with slots that are filled later

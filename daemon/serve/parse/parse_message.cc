@@ -76,6 +76,15 @@ Result<StopEpochRequest> parse_stop_epoch(const v1::StopEpoch& stop) {
   return StopEpochRequest{EpochStreamId{stop.stream_id()}};
 }
 
+// Of a name that is shown to people.
+Result<void> check_name(std::string_view field, const std::string& name_untrusted) {
+  if (name_untrusted.size() > kMaxName)
+    return field_error(field, "must have at most " + std::to_string(kMaxName) + " bytes, has " +
+                                  std::to_string(name_untrusted.size()));
+  if (printable(name_untrusted) != name_untrusted) return field_error(field, "must be printable text");
+  return {};
+}
+
 }  // namespace
 
 Result<Ticket> parse_ticket(std::string_view bytes) {
@@ -132,6 +141,7 @@ ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, co
 Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
   if (has_unknown_fields(request)) return unknown_field(request);
   OpenRequest parsed{.name = request.name(),
+                     .job = request.job(),
                      .slots = request.slots(),
                      .slot_bytes = Bytes{request.slot_bytes()},
                      .memory = request.memory(),
@@ -139,10 +149,9 @@ Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
                      .samples = request.samples()};
   MILLRACE_TRY(parsed.cache, from_message("cache", request.cache()));
   MILLRACE_TRY(parsed.ticket, parse_ticket(request.ticket()));
-  if (parsed.name.size() > kMaxName)
-    return field_error(
-        "name", "must have at most " + std::to_string(kMaxName) + " bytes, has " + std::to_string(parsed.name.size()));
-  if (printable(parsed.name) != parsed.name) return field_error("name", "must be printable text");
+  MILLRACE_TRY_VOID(check_name("name", parsed.name));
+  MILLRACE_TRY_VOID(check_name("job", parsed.job));
+  if (parsed.job.empty()) parsed.job = parsed.name;
   if (parsed.memory.size() > kMaxName)
     return field_error("memory", "must have at most " + std::to_string(kMaxName) + " bytes, has " +
                                      std::to_string(parsed.memory.size()));

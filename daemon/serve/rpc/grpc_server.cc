@@ -234,6 +234,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
     reply.set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
     describe(parts_.counters, reply);
     parts_.sessions.describe(*reply.mutable_sessions());
+    parts_.sessions.describe_costs(reply);
   }
 
   const GrpcServer::Parts parts_;

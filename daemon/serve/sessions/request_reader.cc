@@ -53,7 +53,7 @@ void RequestReader::wait() {
 }
 
 void RequestReader::read() {
-  const auto working = around_.time.work_for(around_.user);
+  const auto working = around_.time.work_for(around_.user, around_.costs);
   if (receive()) take_frames();
 }
 
@@ -119,7 +119,7 @@ void RequestReader::move_to(std::byte* begin) {
 
 void RequestReader::take_frames() {
   if (around_.time.must_wait(around_.user)) return take_frames_later();
-  const auto working = around_.time.work_for(around_.user);
+  const auto working = around_.time.work_for(around_.user, around_.costs);
   std::size_t looked_at = 0;
   for (int taken = 0; !stopped_ && has_frame(); ++taken) {
     if (taken == kFramesAtOnce || looked_at > kLookedAtAtOnce) {
@@ -176,7 +176,7 @@ void RequestReader::take_elsewhere(std::uint32_t length) {
     boost::asio::post(control, [weak = std::move(weak), taken = std::move(taken), took]() mutable {
       const auto self = weak.lock();
       if (!self || self->stopped_) return;
-      const auto working = self->around_.time.work_for(self->around_.user);
+      const auto working = self->around_.time.work_for(self->around_.user, self->around_.costs);
       self->around_.time.add(self->around_.user, took);
       if (!taken) return self->give_up(no_message());
       self->port_.requested(std::move(taken->request), std::move(taken->room));

@@ -51,7 +51,8 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
     std::shared_ptr<const DatasetTable> datasets;  // the session's; shared with the parsing thread
     std::shared_ptr<Account> account;              // shared: see Ledger::account()
     ControlTime& time;
-    UserId user{};  // whose session it is
+    UserId user{};                        // whose session it is
+    std::shared_ptr<SessionCosts> costs;  // of the session; shared with it and its batches
   };
 
   // `surroundings` and `port` outlive it, but for what is under way on the parsing thread.

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "daemon/serve/sessions/cost_messages.h"
 #include "daemon/serve/sessions/messages.h"
 #include "proto/base/printable.h"
 
@@ -32,6 +33,8 @@ LogLevel level_of(const Error& refusal) {
 Session::Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
                  InForce<Limits> limits)
     : parts_(std::move(parts)),
+      job_(parts_.jobs.opens(parts_.caller->uid, parts_.job)),
+      costs_(std::make_shared<SessionCosts>(job_)),
       pipeline_(services.pipeline),
       rings_(services.rings),
       counters_(counters),
@@ -39,7 +42,7 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_, *states_),
       control_(control),
-      listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account,
+      listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account, costs_,
                 limits_.now().session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(parts_.account)) {
   pipeline_.open_session(parts_.id, SessionParts{.slots = &slots_,
@@ -49,8 +52,9 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
                                                  .account = parts_.account,
                                                  .cache = parts_.cache,
                                                  .cache_at_once = parts_.cache_at_once,
-                                                 .work = work_,
+                                                 .costs = costs_,
                                                  .states = states_});
+  hold(slots_.bytes() + (parts_.memory.empty() ? Bytes{} : parts_.arena->hand_over().bytes));
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
 }
@@ -58,7 +62,15 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
 Session::~Session() {
   parts_.unwanted->stop();
   pipeline_.close_session(parts_.id);
+  hold({});
+  parts_.jobs.closes(*job_);
   counters_.subtract(MetricId::sessions);
+}
+
+void Session::hold(Bytes memory) {
+  const auto now = SessionCosts::Clock::now();
+  costs_->hold(memory, now);
+  costs_->let_go(std::exchange(held_, memory), now);
 }
 
 Result<void> Session::attach(StreamPort& stream) {
@@ -72,7 +84,7 @@ Result<void> Session::attach(StreamPort& stream) {
   requests_ = std::make_shared<RequestReader>(
       replies_,
       RequestReader::Surroundings{control_, parts_.parsing, limits_, datasets_, parts_.account,
-                                  pipeline_.control_time(), parts_.caller->user()},
+                                  pipeline_.control_time(), parts_.caller->user(), costs_},
       static_cast<RequestReader::Port&>(*this));
   requests_->start();
   tell_withdrawn();
@@ -94,7 +106,9 @@ void Session::cut_off(const Error& why) {
 void Session::grown(SegmentProgress progress) {
   slots_.ready_to(progress.slots);
   if (progress.no_room) {
+    const Bytes before = slots_.bytes();
     slots_.withdraw_rest(*progress.no_room);
+    hold(held_ - (before - slots_.bytes()));
     parts_.log.say(LogLevel::kWarning, parts_.caller->uid,
                    "session " + std::to_string(raw(parts_.id)) + ", " + who(*parts_.caller, parts_.name) + ": " +
                        std::to_string(slots_.slots_withdrawn()) + " of " + std::to_string(parts_.slots) +
@@ -153,7 +167,8 @@ void Session::act(CancelRequest request) {
 void Session::act(ReleaseRequest request) {
   const Result<void> released = pipeline_.release(parts_.id, request.slot_untrusted, request.generation_untrusted);
   if (!released) return refuse({}, released.error().within("release"));
-  if (request.waited_ns_untrusted) states_->waited(request.slot_untrusted, *request.waited_ns_untrusted);
+  if (!request.waited_ns_untrusted) return;
+  costs_->add({.waited = states_->waited(request.slot_untrusted, *request.waited_ns_untrusted)});
 }
 
 void Session::act(OpenDatasetRequest request) {
@@ -284,14 +299,31 @@ std::string Session::opening_account() const {
   return line.text();
 }
 
+void Session::add_costs(KeyValues& line) const {
+  using std::chrono::duration_cast, std::chrono::microseconds;
+  pipeline_.control_time().settle();
+  const Cost cost = costs_->at(SessionCosts::Clock::now());
+  line.add("job", parts_.job).add("cpu_seconds", duration_cast<microseconds>(cost.cpu()));
+  line.add("lane_cpu_seconds", duration_cast<microseconds>(cost.lane_cpu));
+  line.add("fetch_cpu_seconds", duration_cast<microseconds>(cost.fetch_cpu));
+  line.add("control_cpu_seconds", duration_cast<microseconds>(cost.control_cpu));
+  line.add("process_cpu_seconds", duration_cast<microseconds>(cost.process_cpu));
+  line.add("file_bytes", cost.from_files.count).add("kept_bytes", cost.from_kept.count);
+  line.add("memory_byte_seconds", static_cast<std::uint64_t>(cost.memory_seconds));
+  line.add("saved_lane_seconds", duration_cast<microseconds>(cost.saved_lanes));
+  line.add("waited_seconds", duration_cast<microseconds>(cost.waited));
+}
+
 std::string Session::summary() const {
   using std::chrono::duration_cast, std::chrono::microseconds;
   const PublishedCounts& counts = publisher_.counts();
   KeyValues line = identity();
   line.add("seconds", duration_cast<microseconds>(std::chrono::steady_clock::now() - opened_));
   line.add("batches", counts.batches).add("images", counts.samples).add("bad", counts.bad_samples);
-  line.add("refused", refused_).add("tensor_bytes", counts.tensors.count).add("encoded_bytes", work_->encoded.count);
-  line.add("lane_seconds", duration_cast<microseconds>(work_->lanes)).add("datasets", datasets_opened_);
+  line.add("refused", refused_).add("tensor_bytes", counts.tensors.count).add("encoded_bytes", costs_->encoded().count);
+  line.add("lane_seconds", duration_cast<microseconds>(costs_->lanes()));
+  add_costs(line);
+  line.add("datasets", datasets_opened_);
   for (const std::string& folder : folders_) line.add("dataset", folder);
   return line.text();
 }
@@ -310,7 +342,10 @@ void Session::describe(v1::SessionStatistics& statistics) const {
   statistics.set_batches(counts.batches);
   statistics.set_samples(counts.samples);
   statistics.set_bad_samples(counts.bad_samples);
-  statistics.set_lane_seconds(std::chrono::duration<double>(work_->lanes).count());
+  statistics.set_lane_seconds(std::chrono::duration<double>(costs_->lanes()).count());
+  statistics.set_job(parts_.job);
+  write(costs_->at(SessionCosts::Clock::now()), *statistics.mutable_cost());
+  write(costs_->making(), *statistics.mutable_making());
   describe_states(statistics);
 }
 

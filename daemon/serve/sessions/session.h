@@ -27,6 +27,7 @@
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
+#include "daemon/observe/job_costs.h"
 #include "daemon/observe/key_values.h"
 #include "daemon/observe/session_states.h"
 #include "daemon/pipeline/pipeline.h"
@@ -72,6 +73,7 @@ class Session final : private RequestReader::Port {
     ClientId client{};                     // its hand-off connection
     std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
     std::string name;
+    std::string job;  // whose costs it adds to
     std::uint32_t slots = 1;
     Bytes slot_bytes;                     // in the segment
     CacheUse cache = CacheUse::kTensors;  // see SessionParts
@@ -86,6 +88,7 @@ class Session final : private RequestReader::Port {
     std::shared_ptr<SharedListings> listings;  // shared: see SessionListings
     boost::asio::thread_pool& parsing;         // of large requests
     LinesByUser& log;
+    JobCosts& jobs;
   };
 
   Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
@@ -147,7 +150,9 @@ class Session final : private RequestReader::Port {
 
   void cut_off(const Error& why);
   KeyValues identity() const;
+  void add_costs(KeyValues& line) const;
   void describe_states(v1::SessionStatistics& statistics) const;
+  void hold(Bytes memory);
   void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
   void drop_list(DatasetId id);
@@ -157,7 +162,8 @@ class Session final : private RequestReader::Port {
 
   Parts parts_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
-  const std::shared_ptr<SessionWork> work_ = std::make_shared<SessionWork>();               // shared with its batches
+  const std::shared_ptr<JobAccount> job_;      // shared with the table of jobs, and with costs_
+  const std::shared_ptr<SessionCosts> costs_;  // shared with its batches
   const std::shared_ptr<SessionStates> states_ = std::make_shared<SessionStates>(opened_);  // shared likewise
   Pipeline& pipeline_;
   RingMaker& rings_;
@@ -175,6 +181,7 @@ class Session final : private RequestReader::Port {
   std::shared_ptr<DatasetTable> datasets_;  // shared with the reader of requests
   std::vector<std::string> folders_;        // of its datasets, the first ones
   std::uint64_t datasets_opened_ = 0, refused_ = 0;
+  Bytes held_;  // memory for tensors, as its costs have it
   bool had_stream_ = false;
   bool ended_by_client_ = false;
 };

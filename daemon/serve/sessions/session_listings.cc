@@ -81,6 +81,9 @@ Result<void> SessionListings::hand_over(ListTask task, const std::shared_ptr<Gro
       here([progress, files] { progress(files); });
     };
   task.room = [growing](Bytes bytes) { return growing->grow_to(bytes); };
+  task.took = [&control = control_, costs = costs_](std::chrono::nanoseconds cpu) {
+    boost::asio::post(control, [costs, cpu] { costs->add({.fetch_cpu = cpu}); });
+  };
   task.done = [here, growing, shared = shared_, user = caller_->user(),
                done = std::move(done)](Result<std::shared_ptr<const Dataset>> listed) {
     if (listed) listed = growing->keep(*shared, *std::move(listed), user);

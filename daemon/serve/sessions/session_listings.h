@@ -19,6 +19,7 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/files/folder_lister.h"
+#include "daemon/observe/cost.h"
 #include "daemon/serve/sessions/shared_listings.h"
 
 namespace millrace {
@@ -27,12 +28,14 @@ class SessionListings {
  public:
   // At most `max_files` a tree. `control` and `lister` outlive it.
   SessionListings(boost::asio::io_context& control, FolderLister& lister, std::shared_ptr<SharedListings> shared,
-                  std::shared_ptr<const Caller> caller, std::shared_ptr<Account> account, std::uint64_t max_files)
+                  std::shared_ptr<const Caller> caller, std::shared_ptr<Account> account,
+                  std::shared_ptr<SessionCosts> costs, std::uint64_t max_files)
       : control_(control),
         lister_(lister),
         shared_(std::move(shared)),
         caller_(std::move(caller)),
         account_(std::move(account)),
+        costs_(std::move(costs)),
         max_files_(max_files) {}
   ~SessionListings() { stop(); }
   SessionListings(const SessionListings&) = delete;
@@ -75,6 +78,7 @@ class SessionListings {
   std::shared_ptr<SharedListings> shared_;                         // shared with listings under way
   std::shared_ptr<const Caller> caller_;                           // shared with the lister
   std::shared_ptr<Account> account_;                               // shared: see Ledger::account()
+  std::shared_ptr<SessionCosts> costs_;                            // shared with listings under way
   std::shared_ptr<StopFlag> gone_ = std::make_shared<StopFlag>();  // shared with listings under way
   const std::uint64_t max_files_;
   std::map<DatasetId, OwnList> own_;  // bounded by Resource::kDatasets

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/memory/host_arena.h"
+#include "daemon/serve/sessions/cost_messages.h"
 #include "proto/base/printable.h"
 #include "proto/shm/segment_layout.h"
 
@@ -239,6 +240,7 @@ void SessionTable::begin(ClientId client, Opening& opening_until_then, std::shar
                        .client = client,
                        .caller = std::move(opening.caller),
                        .name = std::move(opening.request.name),
+                       .job = std::move(opening.request.job),
                        .slots = opening.request.slots,
                        .slot_bytes = opening.slot_bytes,
                        .cache = opening.request.cache,
@@ -252,7 +254,8 @@ void SessionTable::begin(ClientId client, Opening& opening_until_then, std::shar
                        .charges = std::move(opening.admitted.charges),
                        .listings = listings_,
                        .parsing = parsing_,
-                       .log = log_};
+                       .log = log_,
+                       .jobs = jobs_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), control_, services_, counters_, limits_)).first;
   by_client_.emplace(client, id);
@@ -380,7 +383,13 @@ void SessionTable::log_denied(const Caller& caller, const std::string& what) {
 }
 
 void SessionTable::describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const {
+  services_.pipeline.control_time().settle();
   for (const auto& [id, session] : sessions_) session->describe(*sessions.Add());
+}
+
+void SessionTable::describe_costs(v1::GetStatisticsReply& statistics) const {
+  services_.pipeline.control_time().settle();
+  millrace::describe(jobs_, statistics);
 }
 
 Session* SessionTable::find(SessionId id) const {

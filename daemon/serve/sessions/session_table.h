@@ -86,6 +86,7 @@ class SessionTable final : public HandoffServer::Events {
   void leave_waiting() { handoff_->leave_waiting(); }  // UnixListener's
 
   void describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const;
+  void describe_costs(v1::GetStatisticsReply& statistics) const;  // of jobs and users, and the daemon's own
   // Somebody wanted to give an order that he may not.
   void log_denied(const Caller& caller, const std::string& what);
 
@@ -147,6 +148,7 @@ class SessionTable final : public HandoffServer::Events {
   const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
   boost::asio::thread_pool parsing_{2};                                                  // of large requests
   ExportedRooms exported_;
+  JobCosts jobs_;                        // outlives the sessions
   std::map<ClientId, Opening> opening_;  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, SessionId> by_client_;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/backend/cpu/isolation/sandbox.h"
 #include "daemon/model/bytes/encoded_image.h"
+#include "daemon/observe/cpu_time.h"
 #include "proto/base/printable.h"
 #include "proto/base/sanitized.h"
 
@@ -81,6 +83,11 @@ Result<pid_t> spawn(const DecoderProgram& program, int channel, int memory) {
   return pid;
 }
 
+std::chrono::nanoseconds time_of(const rusage& usage) {
+  return std::chrono::seconds(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         std::chrono::microseconds(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 std::string text_of(const DecoderReply& reply_untrusted) {
   const char* const end = std::find(std::begin(reply_untrusted.text), std::end(reply_untrusted.text), '\0');
   return printable(std::string_view(reply_untrusted.text, static_cast<std::size_t>(end - reply_untrusted.text)));
@@ -103,7 +110,9 @@ DecoderChild::DecoderChild(UniqueFd channel, SharedRoom room, pid_t pid)
     : channel_(std::move(channel)),
       room_(std::move(room)),
       pid_(pid),
-      statm_(open(("/proc/" + std::to_string(pid) + "/statm").c_str(), O_RDONLY | O_CLOEXEC)) {}
+      statm_(open(("/proc/" + std::to_string(pid) + "/statm").c_str(), O_RDONLY | O_CLOEXEC)) {
+  child_started(pid);
+}
 
 // It waits for this before it shuts itself in. One that has ended already is found out by waiting for it.
 Result<void> DecoderChild::let_begin() {
@@ -197,18 +206,27 @@ DecoderAnswer DecoderChild::wait(Clock::time_point until, const kernels::Deadlin
   }
 }
 
+std::chrono::nanoseconds DecoderChild::lap() {
+  const std::optional<std::chrono::nanoseconds> now = process_cpu_time(pid_);
+  return now ? *now - std::exchange(used_, *now) : std::chrono::nanoseconds{0};
+}
+
 // A process that is on its way out already ends of what it was going to.
 DecoderAnswer DecoderChild::end(DecoderAnswer::End how) {
   DecoderAnswer answer{.end = how};
-  siginfo_t info{};
+  int status = 0;
+  rusage usage{};
   kill(pid_, SIGKILL);
-  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) != 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while ((ended = wait4(pid_, &status, 0, &usage)) < 0 && errno == EINTR) {
   }
+  child_ended(pid_);
+  if (ended == pid_ && at_end_ != nullptr) *at_end_ += std::max(time_of(usage) - used_, std::chrono::nanoseconds{0});
   pid_ = 0;
-  if (info.si_code == CLD_EXITED) {
-    answer.status = info.si_status;
+  if (WIFEXITED(status)) {
+    answer.status = WEXITSTATUS(status);
   } else {
-    answer.signal = info.si_status;
+    answer.signal = WTERMSIG(status);
   }
   return answer;
 }

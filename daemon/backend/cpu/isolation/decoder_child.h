@@ -72,6 +72,11 @@ class DecoderChild {
   void shrink(Bytes most) { room_.shrink(most.count); }
   pid_t pid() const { return pid_; }
 
+  // CPU time that it used since this was last asked.
+  std::chrono::nanoseconds lap();
+  // To which it adds what lap() would say, when it ends; outlives it.
+  void tell_at_end(std::chrono::nanoseconds& use) { at_end_ = &use; }
+
  private:
   DecoderChild(UniqueFd channel, SharedRoom room, pid_t pid);
   Result<void> let_begin();
@@ -89,7 +94,8 @@ class DecoderChild {
   UniqueFd statm_;
   Bytes allowed_ = kData;
   std::uint64_t asked_ = 0;
-  std::chrono::nanoseconds worked_{0};
+  std::chrono::nanoseconds worked_{0}, used_{0};  // of CPU time, as last told
+  std::chrono::nanoseconds* at_end_ = nullptr;
 };
 
 }  // namespace millrace

@@ -155,6 +155,7 @@ Result<DecoderChild*> DecoderChildren::start_for(std::uint32_t user, Clock::time
   if (children_.size() >= kMost) children_.pop_back();
   MILLRACE_TRY(std::unique_ptr<DecoderChild> process, start_until(std::min(deadline, Clock::now() + kMoment)));
   deaths_.started();
+  process->tell_at_end(used_by_ended_);
   children_.push_front({user, std::move(process)});
   return children_.front().process.get();
 }
@@ -216,6 +217,12 @@ Result<std::vector<std::uint8_t>> DecoderChildren::pack(const DecodeRequest& req
   std::vector<std::uint8_t> packed(begin, begin + reply_untrusted.bytes);
   trim();
   return packed;
+}
+
+std::chrono::nanoseconds DecoderChildren::lap() {
+  std::chrono::nanoseconds used = std::exchange(used_by_ended_, {});
+  for (const UsersChild& child : children_) used += child.process->lap();
+  return used;
 }
 
 // Of the last one used; the others were small when they were left.

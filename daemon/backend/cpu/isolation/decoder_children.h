@@ -49,6 +49,9 @@ class DecoderChildren final : public LibraryDecoder {
   Result<std::vector<std::uint8_t>> pack(const DecodeRequest& request, kernels::packed::Encoder& encoder) override;
   void trim() override;
 
+  // CPU time that its processes used since this was last asked, those that have ended included.
+  std::chrono::nanoseconds lap();
+
  private:
   struct UsersChild {
     std::uint32_t user;
@@ -79,7 +82,8 @@ class DecoderChildren final : public LibraryDecoder {
 
   DecoderProgram program_;
   DecoderDeaths deaths_;
-  std::list<UsersChild> children_;  // the last used first
+  std::chrono::nanoseconds used_by_ended_{0};  // and not told
+  std::list<UsersChild> children_;             // the last used first
   struct Lacking {
     Clock::time_point since, last;
   };

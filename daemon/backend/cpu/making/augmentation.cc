@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "daemon/backend/cpu/decoders/decode.h"
 #include "daemon/backend/words.h"
@@ -34,6 +35,14 @@ Error why_not(Size size, std::span<const kernels::Operation> operations) {
                               ", of which one of the recipe's transforms makes nothing that can be computed: scale "
                               "or shear it less"};
 }
+
+// Both have the steps in the same order, and all parts of a mixture are one stage.
+Stage stage_of(kernels::Step step) {
+  if (step >= kernels::Step::kMixStart) return Stage::kMix;
+  return static_cast<Stage>(static_cast<std::size_t>(Stage::kInvert) + static_cast<std::size_t>(step));
+}
+static_assert(static_cast<std::size_t>(Stage::kMix) - static_cast<std::size_t>(Stage::kInvert) ==
+              static_cast<std::size_t>(kernels::Step::kMixStart));
 
 // Where the tensor's elements lie.
 class Elements {
@@ -89,7 +98,13 @@ Result<void> StepWorkspace::apply(const Recipe& recipe, const SampleGeometry& ge
     return Error{Code::kInternal, "the recipe's steps change the image's size"};
   try {
     if (!augmenter_) augmenter_.emplace(target_);
-    if (!augmenter_->apply(picture, operations_, limit, picture)) return deadline_error();
+    kernels::StepTimes took{};
+    const bool is_done = augmenter_->apply(picture, operations_, limit, picture, &took);
+    for (const kernels::Operation& operation : operations_) {
+      std::chrono::nanoseconds& time = took[static_cast<std::size_t>(operation.step)];
+      times_.of(stage_of(operation.step)) += std::exchange(time, {});
+    }
+    if (!is_done) return deadline_error();
   } catch (const std::bad_alloc&) {
     return memory_error();
   }

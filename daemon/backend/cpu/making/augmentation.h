@@ -7,6 +7,7 @@
 
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/model/geometry.h"
+#include "daemon/observe/stage_times.h"
 #include "kernels/augment/augment.h"
 #include "kernels/base/target.h"
 #include "kernels/base/time_limit.h"
@@ -33,6 +34,9 @@ class StepWorkspace {
   Result<void> apply(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
                      const kernels::MutableU8View& picture);
 
+  // What its steps took so far; others add what else a lane makes.
+  StageTimes& times() { return times_; }
+
   // Gives back what a giant left behind.
   void trim();
 
@@ -44,6 +48,7 @@ class StepWorkspace {
   PixelBuffer inner_;
   std::vector<kernels::Operation> operations_;
   std::optional<kernels::Augmenter> augmenter_;
+  StageTimes times_;
 };
 
 // Overwrites what is drawn to be erased of the finished tensor, if anything is. kDeadline.

@@ -127,7 +127,7 @@ std::optional<CachedKind> CachedMaker::kind_used(const EncodedImage& image) {
 
 void CachedMaker::count(const EncodedImage& image, std::optional<CachedKind> used, const SampleOutcome& outcome) {
   const std::uint64_t bytes = image.identity ? image.identity->bytes() : image.bytes.size();
-  cache_->counts().made(image.info, used ? &*used : nullptr, bytes, outcome.decode + outcome.transform);
+  saved_ += cache_->counts().made(image.info, used ? &*used : nullptr, bytes, outcome.decode + outcome.transform);
 }
 
 std::optional<BeingMade::Turn> CachedMaker::turn_at_tensor(const SampleTask& task, const CacheKey& key) {
@@ -155,6 +155,7 @@ SampleOutcome CachedMaker::make_once(const SampleTask& task, const Order& order)
   const Clock::time_point begun = Clock::now();
   if (const Result<void> copied = copy_tensor(task, order.recipe); !copied) outcome.error = copied.error();
   outcome.transform = since(begun);
+  stages().of(Stage::kCopy) += outcome.transform;
   return outcome;
 }
 
@@ -176,10 +177,17 @@ void CachedMaker::set_aside(SampleTask& task, CacheAccess& use, const StopFlag& 
 void CachedMaker::keep_tensor(const SampleTask& task, const CacheKey& key) {
   const Clock::time_point begun = Clock::now();
   keep(*cache_, task.image, key, CachedKind::kTensor, CachedBlock::copy_of(task.out.view()));
-  cache_->counts().making(CachedKind::kTensor, since(begun));
+  const std::chrono::nanoseconds took = since(begun);
+  stages().of(Stage::kPack) += took;
+  cache_->counts().making(CachedKind::kTensor, took);
 }
 
-void CachedMaker::finish(const std::function<bool()>& idle, const std::function<bool()>& stopped) {
+CachedMaker::Taken CachedMaker::take() {
+  return {.stages = std::exchange(stages(), {}), .saved = std::exchange(saved_, {})};
+}
+
+bool CachedMaker::finish(const std::function<bool()>& idle, const std::function<bool()>& stopped) {
+  if (unmade_.empty()) return false;
   for (const Unmade& unmade : unmade_) {
     if (stopped()) break;
     if (unmade.advice == Advice::kPackNow || idle()) pack(unmade.image, unmade.key);
@@ -188,6 +196,8 @@ void CachedMaker::finish(const std::function<bool()>& idle, const std::function<
   unmade_.clear();
   unmade_bytes_ = 0;
   lacks_process_ = false;
+  take();
+  return true;
 }
 
 CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey& key, const StopFlag& stop) {
@@ -213,7 +223,9 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
     made.unpacked = lacks_process_ ? WhyUnpacked::kNoProcess : WhyUnpacked::kNoForm;
   }
   workspace_.trim(0);
-  cache_->counts().making(CachedKind::kPacked, since(begun), made.form != nullptr);
+  const std::chrono::nanoseconds took = since(begun);
+  stages().of(Stage::kPack) += took;
+  cache_->counts().making(CachedKind::kPacked, took, made.form != nullptr);
   return made;
 }
 

@@ -39,9 +39,16 @@ class CachedMaker {
   // the very tensor. That lane learns that it is wanted.
   bool is_being_made(const SampleTask& task);
 
+  // What make() took since it was last asked, beyond decoding and resampling.
+  struct Taken {
+    StageTimes stages;                  // steps, copies of kept tensors, and what the cache is given
+    std::chrono::nanoseconds saved{0};  // as JobUse
+  };
+  Taken take();
+
   // Packs what make() has set aside for it; after the samples were handed over, for it takes as long as making one or two
-  // of them each. `idle`: whether no sample waits for a lane; `stopped`: whether to leave it. Asked before each image.
-  void finish(const std::function<bool()>& idle, const std::function<bool()>& stopped);
+  // of them each. false: there is nothing. `idle`: whether no sample waits for a lane; `stopped`: whether to leave it. Asked before each image.
+  bool finish(const std::function<bool()>& idle, const std::function<bool()>& stopped);
 
  private:
   // What make() was given beside the task.
@@ -62,6 +69,7 @@ class CachedMaker {
   // What was of use to make_once(); nullopt: the file alone.
   std::optional<CachedKind> kind_used(const EncodedImage& image);
   void count(const EncodedImage& image, std::optional<CachedKind> used, const SampleOutcome& outcome);
+  StageTimes& stages() { return workspace_.steps().times(); }
   // So that other lanes may leave it to this one. nullopt: it is none that is kept, or another lane has it.
   std::optional<BeingMade::Turn> turn_at_tensor(const SampleTask& task, const CacheKey& key);
   void keep_tensor(const SampleTask& task, const CacheKey& key);
@@ -74,6 +82,7 @@ class CachedMaker {
   kernels::packed::Encoder encoder_;
   std::vector<Unmade> unmade_;
   std::size_t unmade_bytes_ = 0;
+  std::chrono::nanoseconds saved_{0};
   bool lacks_process_ = false;  // what packed last found no process for it
 };
 

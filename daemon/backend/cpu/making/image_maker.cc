@@ -331,7 +331,10 @@ Result<void> make_view(const SampleGeometry& geometry, const Output& output, con
   MILLRACE_TRY_VOID(goes_by_picture(recipe, geometry) ? make_by_picture(geometry, output, workspace, resample)
                                                       : resample(output));
   if (!recipe.erasing) return {};
-  return erase(recipe, geometry, workspace.arithmetic().limit(), output.tensor);
+  const Clock::time_point made = Clock::now();
+  const Result<void> erased = erase(recipe, geometry, workspace.arithmetic().limit(), output.tensor);
+  workspace.steps().times().of(Stage::kErasing) += time_since(made);
+  return erased;
 }
 
 // The picture is decoded once, as far as any of them depends on it.
@@ -382,7 +385,9 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   if (!recipe.erasing) return {};
   const Clock::time_point made = Clock::now();
   const Result<void> erased = erase(recipe, task.geometry, workspace.arithmetic().limit(), output.tensor);
-  outcome.transform += time_since(made);
+  const std::chrono::nanoseconds took = time_since(made);
+  outcome.transform += took;
+  workspace.steps().times().of(Stage::kErasing) += took;
   return erased;
 }
 

@@ -35,6 +35,7 @@ struct Rig {
                            std::make_shared<SharedListings>(),
                            std::make_shared<const Caller>(),
                            ledger.account({UserId{1000}, SessionId{1}}),
+                           std::make_shared<SessionCosts>(),
                            10};
   std::uint64_t seen = 0;
   bool done = false;

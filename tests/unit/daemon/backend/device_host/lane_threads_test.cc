@@ -42,8 +42,9 @@ class SilentDevice {
 TEST_CASE("what a device has when the backend is shut down comes back as cancelled", "[backend][device_host]") {
   SilentDevice device;
   std::vector<SampleOutcome> told;
+  const device_host::HostedDevice no_process({});
   device_host::LaneThreads lanes(
-      1, 2, "mr-test-", Limits{},
+      no_process, 1, 2, "mr-test-", Limits{},
       [&](std::uint32_t, const DecodeJob& job, const SampleLimits&, const auto&) { return device.ask(job); });
   DecodeJob job{.tasks = std::vector<SampleTask>(3), .recipe = nullptr, .done = [&](auto, auto outcomes) {
                   told = std::move(outcomes);
@@ -59,8 +60,9 @@ TEST_CASE("what a device has when the backend is shut down comes back as cancell
 
 TEST_CASE("a device that is lost while the backend runs is told as unavailable", "[backend][device_host]") {
   std::vector<SampleOutcome> told;
+  const device_host::HostedDevice no_process({});
   device_host::LaneThreads lanes(
-      1, 2, "mr-test-", Limits{}, [](std::uint32_t, const DecodeJob&, const SampleLimits&, const auto&) {
+      no_process, 1, 2, "mr-test-", Limits{}, [](std::uint32_t, const DecodeJob&, const SampleLimits&, const auto&) {
         return std::vector<SampleOutcome>{{.error = Error{Code::kUnavailable, "it is lost"}}};
       });
   std::mutex mutex;
