@@ -6,6 +6,7 @@
 #include "client/src/given_order.h"
 #include "client/src/ring.h"
 #include "client/src/session_core.h"
+#include "client/src/wire/daemon_channel.h"
 #include "client/src/wire/messages.h"
 #include "client/src/wire/request_limits.h"
 #include "proto/rpc/skipped_files_message.h"
@@ -174,6 +175,14 @@ Result<InputRing> Session::open_ring(Bytes size, std::chrono::milliseconds timeo
   MILLRACE_TRY(const UniqueFd memfd, core_->holding().request_ring(pages, deadline_after(timeout)));
   MILLRACE_TRY(std::shared_ptr<InputRing::Shared> ring, InputRing::Shared::map(memfd.get(), pages));
   return InputRing(std::move(ring));
+}
+
+Result<std::optional<Cost>> Session::cost(std::chrono::milliseconds timeout) {
+  if (const std::optional<Error> ended = core_->ended()) return *ended;
+  MILLRACE_TRY(const Statistics statistics, DaemonChannel(core_->address()).statistics(deadline_after(timeout)));
+  for (const SessionStatistics& session : statistics.sessions)
+    if (session.id == id()) return session.cost;
+  return Error{Code::kUnavailable, "cost: the daemon has no such session any more"};
 }
 
 std::uint64_t Session::id() const noexcept {

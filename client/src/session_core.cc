@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "client/src/wire/daemon_channel.h"
@@ -89,6 +90,20 @@ bool is_of_first_daemons(const Recipe& recipe) {
          recipe.crop_place == CropPlace::kCentre;
 }
 
+// Empty: the daemon takes the name.
+std::string job_of(const SessionOptions& options) {
+  if (!options.job.empty()) return options.job;
+  const char* const job = std::getenv("MILLRACE_JOB");
+  return job == nullptr ? "" : job;
+}
+
+// An older daemon refuses the field by its number. Then it keeps no costs, and the session is opened without.
+bool knows_no_job(const Error& refusal) {
+  static const std::string kRefused =
+      std::to_string(v1::OpenSessionRequest::kJobFieldNumber) + ": a field of OpenSessionRequest that";
+  return refusal.code == Code::kInvalid && refusal.message.find(kRefused) != std::string::npos;
+}
+
 // An older daemon would refuse the release.
 bool knows_waits(const DaemonKnowledge& daemon) {
   v1::ClientMessage message;
@@ -112,6 +127,7 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   v1::OpenSessionRequest request;
   request.set_ticket(ticket);
   request.set_name(options.name);
+  request.set_job(job_of(options));
   request.set_slots(options.slots);
   request.set_slot_bytes(slot_bytes.count);
   if (options.cache != CacheUse::kTensors) request.set_cache(to_message(options.cache));
@@ -123,7 +139,11 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
     request.set_samples(options.batch);
     MILLRACE_TRY_VOID(look_for_gpu(channel, options.memory, deadline));
   }
-  const Result<v1::OpenSessionReply> opened = channel.open(request, deadline);
+  Result<v1::OpenSessionReply> opened = channel.open(request, deadline);
+  if (!opened && !request.job().empty() && knows_no_job(opened.error())) {
+    request.clear_job();
+    opened = channel.open(request, deadline);
+  }
   if (!opened && connection.has_ended()) return ended_meanwhile(address, opened.error());
   MILLRACE_TRY(const v1::OpenSessionReply reply, opened);
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
@@ -133,7 +153,7 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   UniqueFd requests(::fcntl(replies.get(), F_DUPFD_CLOEXEC, 0));
   if (!requests) return errno_error("open_session: a second descriptor of the reply socket", errno);
   auto wire = std::make_shared<Wire>(channel, std::move(replies), std::move(requests));
-  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), options, std::move(knowledge),
+  std::shared_ptr<SessionCore> core(new SessionCore(address, std::move(holding), options, std::move(knowledge),
                                                     from_message(reply.limits()), Bytes{reply.slot_bytes()},
                                                     std::move(wire)));
   const Result<void> attached = core->attach(ticket, deadline);
@@ -143,9 +163,11 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   return core;
 }
 
-SessionCore::SessionCore(std::shared_ptr<Holding> holding, const SessionOptions& options, DaemonKnowledge knowledge,
-                         const RequestLimits& limits, Bytes slot_bytes, std::shared_ptr<Wire> wire)
-    : recipe_(options.recipe),
+SessionCore::SessionCore(Address address, std::shared_ptr<Holding> holding, const SessionOptions& options,
+                         DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes,
+                         std::shared_ptr<Wire> wire)
+    : address_(std::move(address)),
+      recipe_(options.recipe),
       batch_(options.batch),
       knowledge_(std::move(knowledge)),
       knows_waits_(knows_waits(knowledge_)),

@@ -11,6 +11,7 @@
 
 #include "client/src/holding.h"
 #include "client/src/inbox.h"
+#include "client/src/wire/address.h"
 #include "client/src/wire/daemon_knowledge.h"
 #include "client/src/wire/deadline.h"
 #include "client/src/wire/wire.h"
@@ -28,6 +29,7 @@ class SessionCore {
   SessionCore& operator=(const SessionCore&) = delete;
 
   std::uint64_t id() const { return id_; }
+  const Address& address() const { return address_; }
   Bytes slot_bytes() const { return slot_bytes_; }
   const Recipe& recipe() const { return recipe_; }
   std::uint32_t batch() const { return batch_; }
@@ -75,8 +77,8 @@ class SessionCore {
  private:
   static Result<std::shared_ptr<SessionCore>> open_once(const Address& address, const SessionOptions& options,
                                                         Bytes slot_bytes, Deadline deadline);
-  SessionCore(std::shared_ptr<Holding> holding, const SessionOptions& options, DaemonKnowledge knowledge,
-              const RequestLimits& limits, Bytes slot_bytes, std::shared_ptr<Wire> wire);
+  SessionCore(Address address, std::shared_ptr<Holding> holding, const SessionOptions& options,
+              DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes, std::shared_ptr<Wire> wire);
   Result<void> attach(const std::string& ticket, Deadline deadline);
   void note_wait(Result<Batch>& taken, std::chrono::nanoseconds waited);
   void note_wait(Result<std::optional<Batch>>& taken, std::chrono::nanoseconds waited);
@@ -84,6 +86,7 @@ class SessionCore {
   // Gives back the slots that the GPU has done with. Returns when to look again.
   Deadline look_at_device();
 
+  const Address address_;
   const Recipe recipe_;
   const std::uint32_t batch_;
   const DaemonKnowledge knowledge_;

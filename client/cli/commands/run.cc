@@ -51,6 +51,7 @@ struct RunOptions {
   bool cache_at_once = false;
   std::string backend;
   std::string memory = kHostMemory;
+  std::string job;
   std::string position;
   std::uint64_t slot_bytes = 0;
   EpochOptions order;  // shuffle, seed, rank, world_size, drop_last
@@ -129,6 +130,7 @@ Result<Session> Run::open(Client& client, const Recipe& recipe, Bytes slot_bytes
                  all.c_str());
   const WaitingLine waiting("filling " + all);
   return client.open_session({.name = "millrace run",
+                              .job = options_.job,
                               .slots = options_.slots,
                               .batch = options_.batch,
                               .recipe = recipe,
@@ -156,6 +158,8 @@ Result<void> Run::run_counted(Client& client, Session& session, const Dataset& d
                           since(cache_counts(before), cache_counts(after)),
                           others_were_open(before, after)};
   report_.add(epoch);
+  for (const SessionStatistics& one : after.sessions)
+    if (one.id == session.id() && one.cost) report_.costs(*one.cost);
   if (!options_.json && options_.epochs > 1) print_epoch(epoch, options_.epochs);
   return {};
 }
@@ -356,6 +360,8 @@ void add_run(Command app, Chosen& chosen) {
       .check(not_empty())
       .type_name("host|GPU")
       .show_default();
+  command.option("--job", options->job, "whose costs it adds to in `millrace stats` (default: $MILLRACE_JOB)")
+      .check(not_empty());
   add_recipe_options(command, options->recipe);
   add_order_options(command, *options);
   add_connection_options(command, options->connection);

@@ -9,6 +9,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/options.h"
+#include "client/cli/text/cost_text.h"
 #include "client/cli/text/json.h"
 #include "client/cli/text/progress.h"
 #include "client/cli/text/stats_text.h"
@@ -28,7 +29,8 @@ void print_look(const Look& look, const std::optional<Look>& before, Figures fig
   const Statistics& statistics = look.statistics;
   std::printf("millraced %s, pid %d, up %s\n\n%s%s", printable(statistics.daemon_version).c_str(), statistics.pid,
               clock_text(std::chrono::duration_cast<std::chrono::seconds>(statistics.uptime)).c_str(),
-              figures_text(look, before, figures).c_str(), sessions_text(statistics.sessions).c_str());
+              figures_text(look, before, figures).c_str(),
+              (sessions_text(statistics.sessions) + jobs_text(statistics)).c_str());
 }
 
 // {"millrace_samples_total": {"backend": {"cpu": 640}}}
@@ -68,6 +70,16 @@ void print_states(std::string_view name, const std::vector<StateTime>& states,
   json.end_object();
 }
 
+// Nothing of an older daemon's, which does not tell.
+void print_cost(const SessionStatistics& session, Json& json) {
+  if (!session.cost) return;
+  json.member("job", session.job);
+  add_cost("cost", *session.cost, json);
+  json.key("making_seconds").begin_object();
+  for (const StageTime& stage : session.making) json.member(stage.stage, stage.time.count());
+  json.end_object();
+}
+
 void print_look_json(const Statistics& statistics) {
   Json json;
   json.begin_object()
@@ -93,9 +105,13 @@ void print_look_json(const Statistics& statistics) {
         .member("seconds", session.age.count());
     print_states("state_seconds", session.states, &StateTime::time, json);
     print_states("waited_seconds", session.states, &StateTime::waited, json);
-    json.member("waits_told", session.waits_told).end_object();
+    json.member("waits_told", session.waits_told);
+    print_cost(session, json);
+    json.end_object();
   }
-  std::printf("%s\n", json.end_array().end_object().text().c_str());
+  json.end_array();
+  add_costs(statistics, json);
+  std::printf("%s\n", json.end_object().text().c_str());
 }
 
 int stats(const StatsOptions& options) {

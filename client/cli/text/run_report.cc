@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "client/cli/text/cost_text.h"
 #include "client/cli/text/json.h"
 
 namespace millrace::cli {
@@ -109,6 +110,7 @@ void RunReport::print_text(std::chrono::duration<double> elapsed) const {
   if (images_ != 0)
     std::printf("an image on average: fetch %.2f ms, queue %.2f ms, decode %.2f ms, transform %.2f ms\n",
                 mean_ms(fetch_), mean_ms(queue_), mean_ms(decode_), mean_ms(transform_));
+  if (cost_) std::printf("it cost %s\n", cost_text(*cost_).c_str());
   if (const std::string cache = cache_text(); !cache.empty()) std::printf("%s\n", cache.c_str());
   if (epochs_.size() > 1 && !std::ranges::all_of(epochs_, &EpochReport::is_measured))
     std::printf("an epoch of less than a second has no images/s of its own; use a larger folder\n");
@@ -126,6 +128,7 @@ void RunReport::print_json(std::chrono::duration<double> elapsed, const std::str
   json.member("tensor_bytes_per_second", static_cast<double>(bytes_) / seconds);
   json.key("mean_ms").begin_object().member("fetch", mean_ms(fetch_)).member("queue", mean_ms(queue_));
   json.member("decode", mean_ms(decode_)).member("transform", mean_ms(transform_)).end_object();
+  if (cost_) add_cost("cost", *cost_, json);
   json.key("epochs").begin_array();
   for (const EpochReport& epoch : epochs_) {
     json.begin_object().member("epoch", epoch.epoch).member("images", epoch.images);

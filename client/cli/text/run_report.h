@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class RunReport {
   // Adds a batch that has ended, failed ones too; prints its bad samples to stderr, see BadLines.
   void add(const Batch& batch, Progress& progress);
 
+  void costs(const Cost& cost) { cost_ = cost; }  // of its session so far
+
   void finish() { bad_lines_.finish(); }  // no batch follows
 
   std::uint64_t images() const { return images_; }
@@ -70,6 +73,7 @@ class RunReport {
   BadLines bad_lines_;
   std::vector<SampleError> listed_;
   std::vector<EpochReport> epochs_;
+  std::optional<Cost> cost_;  // none: the daemon is older
 };
 
 }  // namespace millrace::cli

@@ -38,6 +38,7 @@ constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
     {"millrace_queue", 4},
     {"millrace_decode", 4},
     {"millrace_transform", 4},
+    {"millrace_lane", 4},
     {"millrace_index", 5},
     {"millrace_cache", 6},
     {"millrace_first_touches", 6},

@@ -21,6 +21,7 @@
 #include "millrace/input_ring.h"
 #include "millrace/recipe.h"
 #include "millrace/result.h"
+#include "millrace/statistics.h"
 
 namespace millrace {
 inline namespace client {
@@ -28,7 +29,10 @@ inline namespace client {
 inline constexpr const char* kHostMemory = "host";
 
 struct SessionOptions {
-  std::string name{};        // for statistics: "resnet50 rank 3"; at most 64 bytes, printable
+  std::string name{};  // for statistics: "resnet50 rank 3"; at most 64 bytes, printable
+  // Whose costs it adds to, with the user's other sessions of that job: a training's ranks, and its restarts. Text as
+  // `name`; "": $MILLRACE_JOB, else `name`.
+  std::string job{};
   std::uint32_t slots = 4;   // batches that may be finished or under way at once
   std::uint32_t batch = 64;  // samples in a batch at most
   Recipe recipe{};           // of batches and epochs that bring none
@@ -91,6 +95,10 @@ class MILLRACE_API Session {
 
   // A ring for encoded bytes, once a session; `size` is rounded up to whole pages.
   Result<InputRing> open_ring(Bytes size, std::chrono::milliseconds timeout = kPatience);
+
+  // What it has cost the daemon until now. None: the daemon is older and does not say. kUnavailable: the session is
+  // over, or the daemon is gone.
+  Result<std::optional<Cost>> cost(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
 
   std::uint64_t id() const noexcept;
   // As asked for. On the host their memory is filled one slot after the other, and batches wait for it; where the host has no room
