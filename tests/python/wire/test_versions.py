@@ -17,9 +17,9 @@ from pictures import path_of
 
 
 def newer_schema() -> dict[str, Any]:
-    """The schema's messages of a version to come: ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9), ``Release.waited_ns`` (500) ...
+    """The schema's messages of a version to come: ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9) ...
 
-    And ``ON_ERROR_BLUR`` (9).
+    ``Release.waited_ns`` and ``OpenSessionRequest.job`` (500), and ``ON_ERROR_BLUR`` (9).
     """
     schema = descriptor_pb2.FileDescriptorSet()
     schema.ParseFromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())
@@ -27,6 +27,8 @@ def newer_schema() -> dict[str, Any]:
         for message in file.message_type:
             if message.name == "Recipe":
                 message.field.add(name="sharpen", number=500, label=1, type=descriptor_pb2.FieldDescriptorProto.TYPE_UINT32)
+            if message.name == "OpenSessionRequest":
+                next(field for field in message.field if field.name == "job").number = 500
             if message.name == "Release":
                 next(field for field in message.field if field.name == "waited_ns").number = 500
             if message.name == "Crop":
@@ -80,6 +82,13 @@ def test_an_older_daemon_is_not_told_how_long_programs_wait(client: millrace.Cli
             told = next(one for one in client.statistics().sessions if one.id == session.id)
             assert told.waits_told == 0
             assert sum(told.waited_seconds.values()) == 0
+
+
+@pytest.mark.usefixtures("newer")
+def test_a_job_is_left_out_where_the_daemon_knows_none(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    with client.session(own_size, batch=4, name="without", job="unknown") as session:
+        told = next(one for one in client.statistics().sessions if one.id == session.id)
+    assert told.name == "without"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from millrace._core.batch import Batch
+from millrace._core.cost import Cost
 from millrace._core.dataset import Dataset
 from millrace._core.epoch import Epoch, EpochShape
 from millrace._core.given_order import OrderedBatch
@@ -24,7 +25,7 @@ from millrace._public import found_at as _found_at
 from millrace._public import settle as _settle
 from millrace._recipe.erasing import Erasing
 from millrace._wire.limits import Limits
-from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
+from millrace.client import Client, Device, JobStatistics, Metric, SessionStatistics, Statistics, connect
 from millrace.encoded import Encoded
 from millrace.errors import (
     Cancelled,
@@ -121,6 +122,7 @@ __all__ = [
     "Cancelled",
     "CentreCrop",
     "Client",
+    "Cost",
     "DaemonUnavailable",
     "Dataset",
     "DatasetSample",
@@ -138,6 +140,7 @@ __all__ = [
     "GridCell",
     "InternalError",
     "InvalidRequest",
+    "JobStatistics",
     "Limits",
     "LongerSide",
     "Metric",

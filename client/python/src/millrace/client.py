@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from millrace._core.cost import Cost, cost_of
 from millrace._core.session import HOST, Session
 from millrace._memory import cuda as _cuda
 from millrace._memory.layout import MOST_BESIDE_PIXELS
@@ -79,6 +80,25 @@ class SessionStatistics:
     """In which states its program waited for batches, of those that it has given back: why it waits."""
     waits_told: int = 0
     """Batches for which its program said how long it waited; 0: it does not say, or has given none back."""
+    job: str = ""
+    """Whose costs it adds to; empty: the daemon is older."""
+    cost: Cost | None = None
+    """None: the daemon is older."""
+    making_seconds: dict[str, float] = field(default_factory=dict)
+    """Lane time by stage: ``"decode"``, ``"resample"``, ``"pack"``, and steps of augmentation."""
+
+
+@dataclass(frozen=True)
+class JobStatistics:
+    """The sessions of one user that named one job, those that are closed included."""
+
+    name: str
+    uid: int
+    sessions: int
+    """Opened so far."""
+    open: int
+    """Of these, now."""
+    cost: Cost
 
 
 @dataclass(frozen=True)
@@ -91,6 +111,14 @@ class Statistics:
     """Seconds."""
     metrics: dict[str, Metric]
     sessions: tuple[SessionStatistics, ...]
+    jobs: tuple[JobStatistics, ...] = ()
+    """Of more than a few dozen the later ones are ``"other"``."""
+    users: dict[int, Cost] = field(default_factory=dict)
+    """What all jobs of each user cost, by uid."""
+    own: Cost | None = None
+    """The daemon's, for no session; None: it is older."""
+    cpu_seconds: float = 0.0
+    """Of the daemon and its processes, as the kernel says."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +170,7 @@ class Client:
         cache: CacheUse = "tensors",
         cache_at_once: bool = False,
         memory: str = "host",
+        job: str = "",
     ) -> Session:
         """Opens a session.
 
@@ -161,6 +190,8 @@ class Client:
             memory: where the batches' tensors lie: ``"host"``, or in the memory of a GPU that the daemon has, by its backend's name:
                 ``"cuda:0"`` (``devices()``). Then ``Batch.images`` are ``DeviceTensor``; doc/gpu.md says more. The GPU's number in this
                 process may be another.
+            job: whose costs it adds to, with the user's other sessions of that job: a training's ranks, and its restarts. Text as
+                ``name``; empty: $MILLRACE_JOB, else ``name``. ``Statistics.jobs`` has them, and ``Session.cost``.
 
         Raises:
             Unsupported: this process does not see that GPU, or has no NVIDIA driver; says what to do.
@@ -185,6 +216,8 @@ class Client:
         if not isinstance(memory, str):
             raise InvalidRequest(f"session: memory is a name, not {memory!r}")
         asked = messages.cache_fields(cache, cache_at_once)
+        if named := job or os.environ.get("MILLRACE_JOB", ""):
+            asked["job"] = messages.text_bytes(named)
         if not is_of_first_daemons(recipe):
             asked["recipe"] = messages.recipe_message(recipe)
         if memory not in ("", HOST):
@@ -240,10 +273,16 @@ class Client:
                 state_seconds={t.state: t.seconds for t in s.states},
                 waited_seconds={t.state: t.waited_seconds for t in s.states},
                 waits_told=s.waits_told,
+                job=s.job,
+                cost=cost_of(s.cost) if s.HasField("cost") else None,
+                making_seconds={t.stage: t.seconds for t in s.making},
             )
             for s in reply.sessions
         )
-        return Statistics(reply.daemon_version, reply.pid, reply.uptime_seconds, metrics, sessions)
+        jobs = tuple(JobStatistics(j.name, j.uid, j.sessions, j.open, cost_of(j.cost)) for j in reply.jobs)
+        users = {u.uid: cost_of(u.cost) for u in reply.users}
+        own = cost_of(reply.own) if reply.HasField("own") else None
+        return Statistics(reply.daemon_version, reply.pid, reply.uptime_seconds, metrics, sessions, jobs, users, own, reply.cpu_seconds)
 
     def devices(self, timeout: float = 5.0) -> tuple[Device, ...]:
         """The host's preprocessing devices."""

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from millrace._core import full_slots as _full_slots
 from millrace._core.batch import Batch
+from millrace._core.cost import Cost, session_cost
 from millrace._core.dataset import Dataset
 from millrace._core.dataset_requests import Datasets
 from millrace._core.epoch import Epoch
 from millrace._core.given_order import GivenOrder, OrderedBatch
 from millrace._core.inbox import Inbox
-from millrace._core.session_wire import Wire, outgoing_queue
+from millrace._core.opening import open_session
+from millrace._core.session_wire import Wire, leave, outgoing_queue
 from millrace._memory.segment import Segment
 from millrace._process import fork as _fork
 from millrace._wire import messages, schema
-from millrace._wire.calls import OPENING, SLOTS_LATER, channel_to, told_of, unary
+from millrace._wire.calls import channel_to, told_of
 from millrace._wire.daemon_knowledge import DaemonKnowledge
 from millrace._wire.handoff import HandoffConnection, left
 from millrace._wire.limits import Limits
@@ -61,7 +63,7 @@ class Session:
         asked: dict[str, Any],
     ) -> None:
         deadline = time.monotonic() + timeout
-        self._recipe = recipe
+        self._path, self._recipe = path, recipe
         self._batch = batch
         self._numbers = itertools.count(1)
         self._forked = False
@@ -70,9 +72,7 @@ class Session:
         try:
             channel = channel_to(path)
             fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes, **asked}
-            request = schema.OpenSessionRequest(**fields)
-            method, reply = f"/millrace.v1.{OPENING}", schema.OpenSessionReply
-            opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline), SLOTS_LATER)
+            opened = open_session(channel, schema.OpenSessionRequest(**fields), path, deadline)
             self._knowledge = DaemonKnowledge(opened)
             memory = asked.get("memory", "")
             self._segment: Segment | None = Segment(connection, deadline, writable=writable and not memory)
@@ -97,7 +97,7 @@ class Session:
         self._inbox = Inbox(self._segment, outgoing, self._knowledge)
         self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
         self._datasets = Datasets(self)
-        self._wire.farewell = self._end = weakref.finalize(self, _leave, self._segment, self._wire)
+        self._wire.farewell = self._end = weakref.finalize(self, leave, self._segment, self._wire)
         _fork.register(self)
         try:
             self._inbox.wait(self._inbox.take_attached, left(deadline), "session")
@@ -379,6 +379,11 @@ class Session:
         """
         return self._inbox.slots
 
+    def cost(self, timeout: float = 5.0) -> Cost | None:
+        """What it has cost the daemon until now; None: the daemon is older. Raises DaemonUnavailable: the session is over."""
+        self._check_fork()
+        return session_cost(self._path, self.id, timeout)
+
     @property
     def leased(self) -> int:
         """Slots that this process holds, in batches and arrays that are alive."""
@@ -443,8 +448,3 @@ class Session:
         batches = f"batches of {self._batch} images{described(self._recipe)}"
         slots = f"{self.slots} slots of {self.slot_bytes / 1e6:.3g} MB"
         return f"<millrace.Session {self.id}: {batches}, {slots}{', closed' if self.closed else ''}>"
-
-
-def _leave(segment: Segment, wire: Wire) -> None:
-    segment.say_goodbye()
-    wire.close_soon()

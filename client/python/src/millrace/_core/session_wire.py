@@ -22,6 +22,7 @@ from millrace._wire.reply_socket import Flush, Replies, Requests
 from millrace.errors import Cancelled, Error, FailedPrecondition, InternalError
 
 if TYPE_CHECKING:
+    from millrace._memory.segment import Segment
     from millrace._wire.grpc import grpc
 
 _TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
@@ -182,3 +183,9 @@ def _serialised(message: Any) -> bytes:
 def outgoing_queue() -> Outgoing:
     """An empty queue for a session's stream."""
     return queue.SimpleQueue()
+
+
+def leave(segment: Segment, wire: Wire) -> None:
+    """The session's end, where nobody closed it."""
+    segment.say_goodbye()
+    wire.close_soon()

@@ -23,6 +23,7 @@ from millrace._data.columns import Labels, each_column, selected
 from millrace._data.dataset_argument import AnyDataset, Listed, given_of
 from millrace._loader.bad_images import BadImages
 from millrace._loader.beginning import begin, order_of, samples_of
+from millrace._loader.costs import Costed, Costs
 from millrace._loader.dataloader_arguments import check_dataloader_arguments, check_samplers
 from millrace._loader.feed import Feed
 from millrace._loader.loop import Loop
@@ -46,7 +47,7 @@ Item = TypeVar("Item")
 _RETRY = 0.25  # seconds between attempts to reconnect
 
 
-class BaseLoader(Generic[Item]):
+class BaseLoader(Costed, Generic[Item]):
     """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one.
 
     Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
@@ -98,7 +99,7 @@ class BaseLoader(Generic[Item]):
         """Of the loop's current turn, whose slot is given back when the next one is asked for; None outside of the loop. Who takes batches
         ahead of their use (a thread, a wrapper) keeps this object in its turn, with what the loop got: later there is another one.
         """
-        self._bad = BadImages()
+        self._bad, self._costs = BadImages(), Costs()
         self._session: Session | None = None
         self._told_of_memory = False  # that the GPU's cannot be had
         self._listed: Listed | None = None
@@ -151,6 +152,7 @@ class BaseLoader(Generic[Item]):
                     del item
                 else:
                     self._emptied += 1
+            self._costs.look(*self._sessions())
             if self._progress is progress:  # else set_epoch or load_state_dict has said where the next loop begins
                 self._progress = Progress(progress.epoch + 1)
         except Exception:
@@ -211,6 +213,7 @@ class BaseLoader(Generic[Item]):
             options.batch_size,
             options.slots,
             name=self._session_name(),
+            job=options.job,
             writable=options.writable and not self._shares,
             cache=options.cache,
             cache_at_once=options.cache_at_once,
@@ -420,7 +423,8 @@ class BaseLoader(Generic[Item]):
 
     def close(self) -> None:
         """Ends the session with the daemon; the next use connects again. Idempotent."""
-        opened = (self._session, self._listed and self._listed.beside)
+        opened = self._sessions()
+        self._costs.end(*opened)
         self._session = self._listed = self.batch = None
         for session in opened:
             if session is not None:
@@ -434,7 +438,7 @@ class BaseLoader(Generic[Item]):
 
     def __getstate__(self) -> dict[str, Any]:
         gone = ("_session", "_listed", "_listed_as", "_running", "_loops_ranks", "batch", "_after")
-        return {**self.__dict__, **dict.fromkeys(gone)}
+        return {**self.__dict__, **dict.fromkeys(gone), "_costs": Costs()}
 
     def __repr__(self) -> str:
         size, recipe = self.recipe.fixed_size, self.recipe

@@ -45,6 +45,7 @@ class LoaderOptions(DataLoaderArguments, total=False):
     resume_within: float
     timeout: float | None
     name: str
+    job: str
     writable: bool
     memory: str | None
     cache: CacheUse
@@ -82,6 +83,7 @@ class Options:
         resume_within: seconds to try so.
         timeout: seconds to wait for one batch; 0 or None: for ever, as DataLoader. A daemon that went away ends the waiting at once.
         name: for the daemon's statistics.
+        job: whose costs it adds to, with the user's other sessions of that job (``Client.session``).
         writable: the loop may write to its batches, in place; False: they are read-only, and kept ones are never copied.
         memory: where the daemon puts the images: ``"host"``, or in the memory of a GPU by the daemon's name of it (``Client.session``),
             and then it is an error where that cannot be had. None: in the memory of the GPU to which they go, if the daemon has it.
@@ -120,6 +122,7 @@ class Options:
     resume_within: float = 60.0
     timeout: float | None = PATIENCE
     name: str = ""
+    job: str = ""
     writable: bool = True
     memory: str | None = None
     cache: CacheUse = "tensors"

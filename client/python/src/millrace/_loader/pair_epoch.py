@@ -85,6 +85,7 @@ class GivenPairs(Given):
                 options.batch_size,
                 options.slots,
                 name=f"masks of {session.id}",
+                job=options.job,
                 writable=session._segment.writable,
                 cache=options.cache,
                 cache_at_once=options.cache_at_once,
