@@ -57,6 +57,7 @@ void run_latency(const BenchOptions& options, const Report& report);
 void run_efficiency(const BenchOptions& options, const Report& report);
 void run_efficiency_packed(const BenchOptions& options, const Report& report);
 void run_scaling(const BenchOptions& options, const Report& report);
+void run_costs(const BenchOptions& options, const Report& report);
 void run_control(const BenchOptions& options, const Report& report);
 void run_ceiling(const BenchOptions& options, const Report& report);
 void run_memory(const BenchOptions& options, const Report& report);

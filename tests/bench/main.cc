@@ -37,6 +37,7 @@ constexpr Group kGroups[] = {
     {"daemon.scaling", run_scaling},
     {"batch.tail", run_tail, Needs::kNothing},
     {"control.cpu control.cpu.many fetch.cpu", run_control},
+    {"cost.accounts.64 cost.accounts.8 cost.accounts.1 cost.sum", run_costs},
     {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},

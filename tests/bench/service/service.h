@@ -50,6 +50,7 @@ class Service {
     return static_cast<double>(images) / seconds_since(begin);
   }
 
+  Statistics statistics() { return must(rig_.client.statistics(), "asking for statistics"); }
   std::int32_t daemon_pid() const { return rig_.daemon.pid(); }
 
  private:
