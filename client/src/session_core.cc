@@ -194,9 +194,9 @@ void SessionCore::note_wait(Result<std::optional<Batch>>& taken, std::chrono::na
 
 void SessionCore::note_wait(Batch* taken, const Error* why_not, std::chrono::nanoseconds waited) {
   if (why_not != nullptr && why_not->code == Code::kDeadline)
-    waited_in_vain_.fetch_add(waited.count(), std::memory_order_relaxed);
-  if (taken == nullptr) return;
-  waited += std::chrono::nanoseconds(waited_in_vain_.exchange(0, std::memory_order_relaxed));
+    waited_without_batch_.fetch_add(waited.count(), std::memory_order_relaxed);
+  if (taken == nullptr || !taken->tensor.valid()) return;  // a failed one has no release that says so
+  waited += std::chrono::nanoseconds(waited_without_batch_.exchange(0, std::memory_order_relaxed));
   if (knows_waits_) taken->tensor.set_waited(waited);
 }
 

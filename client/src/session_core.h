@@ -64,8 +64,8 @@ class SessionCore {
     }
   }
 
-  // As wait(), for a batch that the program has then. With its release the daemon hears how long that took, calls before
-  // that waited in vain included.
+  // As wait(), for a batch that the program has then. With its release the daemon hears how long that took. Calls before
+  // it whose time was over without a batch are added.
   template <class Take>
   auto wait_for_batch(Deadline deadline, std::string_view what, Take take) -> typename decltype(take())::value_type {
     const auto began = std::chrono::steady_clock::now();
@@ -97,8 +97,8 @@ class SessionCore {
   const std::shared_ptr<Wire> wire_;        // shared with views that are giving their slots back
   const std::shared_ptr<Inbox> inbox_;      // shared with the wire
   std::uint64_t id_ = 0;
-  std::atomic<std::uint64_t> numbers_{1};        // counts; publishes nothing
-  std::atomic<std::int64_t> waited_in_vain_{0};  // nanoseconds since a batch was last taken; likewise
+  std::atomic<std::uint64_t> numbers_{1};              // counts; publishes nothing
+  std::atomic<std::int64_t> waited_without_batch_{0};  // nanoseconds since one was last taken; likewise
 };
 
 }  // namespace client

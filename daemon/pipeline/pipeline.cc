@@ -98,8 +98,8 @@ void Pipeline::ended(const BatchPtr& batch) {
   if (SessionRun* run = find(id)) {
     std::erase(run->active, batch);
     run->waiting.remove(batch);
+    begin_waiting(id);  // first: the session waits neither for its client nor for memory, since a slot is free
     retire_epochs(id);
-    begin_waiting(id);
   }
   check_idle();
 }

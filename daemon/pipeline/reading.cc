@@ -110,7 +110,7 @@ std::optional<BatchPtr> Reading::take_next() {
   return std::nullopt;
 }
 
-// Of one that waits no longer than for others' tasks it is known why.
+// Where it may not, its state says what it waits for. A batch behind it in the queue keeps what was said of it last.
 bool Reading::may_be_read(const BatchPtr& batch) {
   SessionState why = SessionState::kReading;
   if (!has_room(*batch))
@@ -429,6 +429,7 @@ void Reading::pause(const BatchPtr& batch, const Error& lacking) {
     const BatchPtr waiting = weak.lock();
     if (cancelled || !waiting) return;
     if (waiting->reading.want) waiting->reading.want->pausing = false;
+    next_.moved(*waiting);
     queue(waiting);
     feed();
   });

@@ -12,7 +12,8 @@ SessionState state_of(const Batch& batch) {
   // Without places they wait for the others' sizes, which are read.
   if (batch.count(SampleState::kDeferred) > 0 && batch.has_places()) return SessionState::kDecodingBudget;
   if (batch.not_read() == 0) return SessionState::kSettling;
-  if (batch.reading.want || batch.reading.stuck > 0) return SessionState::kHost;
+  const bool pauses = batch.reading.want && batch.reading.want->pausing;
+  if (pauses || batch.reading.stuck > 0) return SessionState::kHost;
   return batch.count(SampleState::kReading) > 0 ? SessionState::kReading : batch.reading.waits_for;
 }
 

@@ -2,7 +2,8 @@
 // what it waits for to begin one. Pure functions, in constant time but for failed batches and the session's epochs.
 //
 // A batch is several things at once: some of its images are read while others are made. Then its state is the furthest
-// of these, because nothing waits for a disk while lanes are at work. What it lacks at last, it lacks alone.
+// of these, because nothing waits for a disk while lanes are at work. So a batch that waits for something has nothing else under
+// way.
 #pragma once
 
 #include <span>

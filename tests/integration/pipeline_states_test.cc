@@ -150,6 +150,27 @@ TEST_CASE("a daemon without descriptors is the host's want, until it has some", 
   CHECK(mill.comes_to(session, SessionState::kDevice));
 }
 
+TEST_CASE("the batch after a failed one begins at once: the session never waits for its client",
+          "[pipeline][integration]") {
+  StatesMill mill({.slots = 1});
+  auto& session = mill.open(2);
+  BatchRequest broken = batch_of(1, 8);
+  broken.samples[0].source = InlineSource{{"no picture", 10}};
+  broken.on_error = OnError::kFail;
+  mill.submit(2, std::move(broken));
+  BatchRequest behind = batch_of(1, 8);
+  behind.id = BatchId{8};
+  mill.submit(2, std::move(behind));
+
+  session.sink.wait_failed();
+
+  CHECK(mill.comes_to(session, SessionState::kDevice));
+  const SessionStates::Times times =
+      mill.fixture->on_control([&] { return session.states->times(SessionStates::Clock::now()); });
+  CHECK(times[static_cast<std::size_t>(SessionState::kClient)].count() == 0);
+  CHECK(times[static_cast<std::size_t>(SessionState::kFilling)].count() == 0);
+}
+
 TEST_CASE("an epoch is shuffled first; one of a client's order waits for its client", "[pipeline][integration]") {
   const TempFolder folder;
   write_images(folder.path(), 4);

@@ -311,7 +311,7 @@ void Session::add_costs(KeyValues& line) const {
   line.add("file_bytes", cost.from_files.count).add("kept_bytes", cost.from_kept.count);
   line.add("memory_byte_seconds", static_cast<std::uint64_t>(cost.memory_seconds));
   line.add("saved_lane_seconds", duration_cast<microseconds>(cost.saved_lanes));
-  line.add("waited_seconds", duration_cast<microseconds>(cost.waited));
+  line.add("waited_seconds", duration_cast<microseconds>(cost.waited)).add("waits", states_->waits_told());
 }
 
 std::string Session::summary() const {

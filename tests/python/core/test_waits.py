@@ -24,6 +24,7 @@ def when(client: millrace.Client, session: int, holds: Callable[[millrace.Sessio
     deadline = time.monotonic() + 30
     while not holds(told := statistics_of(client, session)):
         assert time.monotonic() < deadline, told
+        time.sleep(0.01)
     return told
 
 
@@ -55,7 +56,7 @@ def test_each_batch_that_is_given_back_tells_how_long_it_was_waited_for(
     assert 0 < waited <= told.seconds
 
 
-def test_a_wait_in_vain_counts_for_the_batch_that_comes(client: millrace.Client, own_size: millrace.Recipe, folder: Path) -> None:
+def test_a_wait_that_ends_without_a_batch_counts_for_the_next_one(client: millrace.Client, own_size: millrace.Recipe, folder: Path) -> None:
     with client.session(own_size, batch=4, slots=1) as session:
         held = session.get(session.submit([path_of(folder, 0)]))
         number = session.submit([path_of(folder, 1)])
@@ -76,6 +77,59 @@ def test_asyncio_tells_as_well(daemon: millrace.PrivateDaemon, client: millrace.
             return await asyncio.to_thread(when, client, session.session.id, lambda one: one.waits_told == 3)
 
     told = asyncio.run(run())
+    assert sum(told.waited_seconds.values()) > 0
+
+
+def test_a_cancelled_get_of_asyncio_counts_for_the_batch_that_comes(
+    daemon: millrace.PrivateDaemon, client: millrace.Client, own_size: millrace.Recipe, folder: Path
+) -> None:
+    async def run() -> millrace.SessionStatistics:
+        async with await millrace.aio.connect(daemon.address) as other, await other.session(own_size, batch=4, slots=1) as session:
+            held = await session.get(await session.submit([path_of(folder, 0)]))
+            number = await session.submit([path_of(folder, 1)])
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(session.get(number), 0.2)
+            held.release()
+            (await session.get(number)).release()
+            return await asyncio.to_thread(when, client, session.session.id, lambda one: one.waits_told == 2)
+
+    assert asyncio.run(run()).waited_seconds["client"] > 0.15
+
+
+def test_what_an_event_loop_does_while_a_batch_is_there_is_no_wait(
+    daemon: millrace.PrivateDaemon, client: millrace.Client, own_size: millrace.Recipe, folder: Path
+) -> None:
+    def is_made() -> bool:
+        (session,) = client.statistics().sessions
+        return session.batches == 1
+
+    async def run() -> millrace.SessionStatistics:
+        async with await millrace.aio.connect(daemon.address) as other, await other.session(own_size, batch=4, slots=1) as session:
+            waiting = asyncio.create_task(session.get(await session.submit([path_of(folder, 0)])))
+            await asyncio.sleep(0)  # the task asks
+            while not is_made():
+                pass
+            time.sleep(1.0)  # in the event loop's thread
+            (await waiting).release()
+            return await asyncio.to_thread(when, client, session.session.id, lambda one: one.waits_told == 1)
+
+    told = asyncio.run(run())
+    # Less than the program did: the session was listed, read and made before.
+    assert sum(told.waited_seconds.values()) < 0.9
+    assert told.seconds > 1.0
+
+
+def test_a_loader_of_encoded_images_tells_as_well(
+    daemon: millrace.PrivateDaemon, client: millrace.Client, own_size: millrace.Recipe, folder: Path
+) -> None:
+    images = [{"image": {"bytes": Path(path_of(folder, number)).read_bytes(), "path": None}, "label": number} for number in range(8)]
+    encoded = millrace.Encoded(images, image="image", label="label")
+    with millrace.numpy.Loader(encoded, own_size, batch_size=4, address=daemon.address) as loader:
+        loop = iter(loader)
+        next(loop)
+        next(loop)
+        (session,) = client.statistics().sessions
+        told = when(client, session.id, lambda one: one.waits_told >= 1)
     assert sum(told.waited_seconds.values()) > 0
 
 

@@ -17,9 +17,9 @@ from pictures import path_of
 
 
 def newer_schema() -> dict[str, Any]:
-    """The schema's messages of a version to come: ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9) ...
+    """The schema's messages with what this version lacks: ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9), ``ON_ERROR_BLUR`` (9).
 
-    ``Release.waited_ns`` and ``OpenSessionRequest.job`` (500), and ``ON_ERROR_BLUR`` (9).
+    ``Release.waited_ns`` and ``OpenSessionRequest.job`` have another number (500), so that older daemons of this test do not know them.
     """
     schema = descriptor_pb2.FileDescriptorSet()
     schema.ParseFromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())

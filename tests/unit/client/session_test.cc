@@ -218,6 +218,20 @@ TEST_CASE("a failed batch carries its reason and its bad samples", "[client]") {
   REQUIRE(batch->errors[0].error.code == Code::kNotFound);
 }
 
+TEST_CASE("a wait that ended without a batch counts for the next one that has a slot", "[client]") {
+  ScriptedDaemon daemon;
+  Session session = open(daemon);
+  const auto first = submit_one(session, daemon), second = submit_one(session, daemon);
+  REQUIRE(session.next(50ms).error().code == Code::kDeadline);
+  daemon.send(failed_batch(first.batch, "NOT_FOUND", "/data/a.jpg: no such file"));
+  REQUIRE(session.wait(first, 30s)->failure);
+
+  daemon.send(daemon.seal(second.batch, 0, 1, 1, 10));
+  session.wait(second, 30s)->tensor.release();
+
+  CHECK(daemon.next_message().release().waited_ns() >= 50'000'000);
+}
+
 TEST_CASE("waiting ends at its deadline", "[client]") {
   ScriptedDaemon daemon;
   Session session = open(daemon);

@@ -15,13 +15,13 @@ namespace {
 
 std::string value_named(const Findings& findings, const std::string& name) {
   const auto found =
-      std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.name == name; });
+      std::find_if(findings.begin(), findings.end(), [&](const auto& finding) { return finding.name == name; });
   return found == findings.end() ? "not there" : found->value;
 }
 
 Verdict verdict_named(const Findings& findings, const std::string& name) {
   const auto found =
-      std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.name == name; });
+      std::find_if(findings.begin(), findings.end(), [&](const auto& finding) { return finding.name == name; });
   REQUIRE(found != findings.end());
   return found->verdict;
 }
@@ -55,7 +55,7 @@ TEST_CASE("the doctor finds problems where things are missing, and says what to 
   REQUIRE(verdict_named(findings, "shared memory") == Verdict::kProblem);
   REQUIRE(verdict_named(findings, "huge pages") == Verdict::kNote);
   REQUIRE_FALSE(healthy(findings));
-  for (const Finding& finding : findings) REQUIRE(finding.advice.empty() == (finding.verdict == Verdict::kFine));
+  for (const auto& finding : findings) REQUIRE(finding.advice.empty() == (finding.verdict == Verdict::kFine));
 }
 
 TEST_CASE("the doctor knows from its mount whether shared memory may have huge pages", "[cli]") {

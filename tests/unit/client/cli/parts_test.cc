@@ -77,6 +77,25 @@ TEST_CASE("figures by label stand beneath their sum, and a histogram says its me
   CHECK_THAT(text, Catch::Contains("200  median < 2 ms, 99 % < 8 ms\n"));
 }
 
+TEST_CASE("a session's largest states are named, and what its program waited in, or that it does not say", "[cli]") {
+  using std::chrono::duration;
+  SessionStatistics session{.id = 7, .age = duration<double>(100)};
+  CHECK_THAT(sessions_text({session}), !Catch::Contains("session 7:"));  // an older daemon's
+  const auto state = [](const char* name, double time, double waited) {
+    return StateTime{.state = name, .time = duration<double>(time), .waited = duration<double>(waited)};
+  };
+  session.states = {state("idle", 0.4, 0), state("reading", 30, 6), state("making", 60.6, 2), state("client", 5, 0),
+                    state("settling", 4, 0)};
+  CHECK_THAT(sessions_text({session}), Catch::Contains("session 7: 100.0 s: making 61 %, reading 30 %, client 5 %; "
+                                                       "its program has not said yet how long it waited\n"));
+  session.waits_told = 40;
+  CHECK_THAT(sessions_text({session}), Catch::Contains("; its program waited 8.0 s: reading 75 %, making 25 %\n"));
+  for (StateTime& one : session.states) one.waited = {};
+  CHECK_THAT(sessions_text({session}), Catch::Contains("; its program waited 0.0 s\n"));
+  session.states[2].state = "mak\x1bing";
+  CHECK_THAT(sessions_text({session}), Catch::Contains("mak\\x1bing 61 %"));
+}
+
 TEST_CASE("JSON has commas between values and nowhere else", "[cli]") {
   Json json;
   json.begin_object().member("a", std::uint64_t{1}).key("b").begin_array().value(true).value("x").end_array();

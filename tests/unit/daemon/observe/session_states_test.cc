@@ -138,6 +138,34 @@ TEST_CASE("a wait is spread over its own time alone where none of its changes is
   CHECK(of(states.waits(), kMaking) == 60ms);
 }
 
+TEST_CASE("a slot that is handed over twice has a wait for each of its batches", "[observe]") {
+  SessionStates states(kBegin);
+  states.enter(kReading, kBegin);
+  states.handed_over(0, kBegin + 10ms);
+  states.waited(0, 4'000'000);
+  states.enter(kMaking, kBegin + 10ms);
+  states.handed_over(0, kBegin + 30ms);
+  states.waited(0, 5'000'000);
+  states.waited(0, 5'000'000);  // once a batch
+
+  CHECK(of(states.waits(), kReading) == 4ms);
+  CHECK(of(states.waits(), kMaking) == 5ms);
+  CHECK(states.waits_told() == 2);
+}
+
+TEST_CASE("a batch of which nothing was told lends its slot's next one no time", "[observe]") {
+  SessionStates states(kBegin);
+  states.enter(kReading, kBegin);
+  states.handed_over(0, kBegin + 10ms);
+  states.enter(kMaking, kBegin + 10ms);
+  states.handed_over(0, kBegin + 30ms);
+  states.waited(0, 20'000'000);
+
+  CHECK(of(states.waits(), kReading) == 0ms);
+  CHECK(of(states.waits(), kMaking) == 20ms);
+  CHECK(states.waits_told() == 1);
+}
+
 TEST_CASE("what a wait has before all remembered changes goes by the proportions of that time", "[observe]") {
   SessionStates states(kBegin);
   auto at = kBegin;

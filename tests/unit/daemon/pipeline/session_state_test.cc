@@ -101,11 +101,22 @@ TEST_CASE("a batch of which nothing is read waits for its turn, or for what it l
   CHECK(state_of(*batch) == State::kReadTurn);
   batch->reading.waits_for = State::kReadBudget;
   CHECK(state_of(*batch) == State::kReadBudget);
-  batch->reading.want = Batch::HostShortage{};
+  batch->reading.want = Batch::HostShortage{.pausing = true};
   CHECK(state_of(*batch) == State::kHost);
 }
 
-TEST_CASE("a batch is read until the last of its files hangs alone", "[pipeline]") {
+TEST_CASE("a batch that is read again after a pause is read, whatever comes of it", "[pipeline]") {
+  StateRig rig;
+  const BatchPtr batch = rig.running();
+  batch->reading.want = Batch::HostShortage{.pausing = true};
+  CHECK(state_of(*batch) == State::kHost);
+  batch->reading.want->pausing = false;
+  CHECK(state_of(*batch) == State::kReadTurn);
+  batch->take_unread(2);
+  CHECK(state_of(*batch) == State::kReading);
+}
+
+TEST_CASE("a batch is read until one of its reads hangs", "[pipeline]") {
   StateRig rig;
   const BatchPtr batch = rig.running();
   batch->take_unread(2);

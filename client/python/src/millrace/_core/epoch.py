@@ -87,7 +87,7 @@ class Epoch:
             waits = self._session._inbox.waits
             return self._took(waits.timed(lambda: self._session._wait(self._take_next, patience, "epoch", self._grace)))
         try:
-            self._session._inbox.waits.note(arrived, 0)
+            self._session._inbox.waits.note(arrived, None)
             return self._took(arrived)
         finally:
             del arrived

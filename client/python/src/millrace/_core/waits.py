@@ -1,7 +1,8 @@
 """How long a program waits for its batches: the daemon hears of it when a batch's slot goes back.
 
-By that its statistics say why a loop waits (``SessionStatistics.waited_seconds``). Waiting that ends in vain counts for the batch that
-comes after it.
+By that its statistics say why a loop waits (``SessionStatistics.waited_seconds``). A wait ends when its batch arrives in the inbox: what
+keeps the program from taking it then, such as an event loop's other tasks, is the program's own. A wait that ends without a batch, by a
+timeout or a cancelled task, counts for the batch that comes after it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ T = TypeVar("T")
 
 
 class Waits:
-    """Of one session. Thread-safe but for sums of what several threads wait for in vain, of which some may be lost."""
+    """Of one session. Thread-safe but for the sum of waits without a batch: of several threads', some may be lost."""
 
     def __init__(self, knowledge: DaemonKnowledge) -> None:
         self._told = knowledge.knows(_schema.ClientMessage(release={"waited_ns": 0}))  # an older daemon would refuse it
-        self._in_vain = 0  # nanoseconds, since a batch was last taken
+        self._without_batch = 0  # nanoseconds, since a batch was last taken
 
     def timed(self, wait: Callable[[], T]) -> T:
         """What ``wait`` returns: a batch, an Error, or None at an epoch's end."""
@@ -31,9 +32,9 @@ class Waits:
         try:
             found = wait()
         except DeadlineExceeded:
-            self.in_vain(time.monotonic_ns() - began)
+            self.ended_without_batch(began)
             raise
-        self.note(found, time.monotonic_ns() - began)
+        self.note(found, began)
         return found
 
     async def awaited(self, wait: Awaitable[T]) -> T:
@@ -44,19 +45,21 @@ class Waits:
         try:
             found = await wait
         except (DeadlineExceeded, asyncio.CancelledError):
-            self.in_vain(time.monotonic_ns() - began)
+            self.ended_without_batch(began)
             raise
-        self.note(found, time.monotonic_ns() - began)
+        self.note(found, began)
         return found
 
-    def in_vain(self, nanoseconds: int) -> None:
-        """The program waited so long and has nothing."""
-        self._in_vain += nanoseconds
+    def ended_without_batch(self, began: int) -> None:
+        """A wait since ``began``, of ``time.monotonic_ns()``, ends now, and the program has nothing."""
+        self._without_batch += time.monotonic_ns() - began
 
-    def note(self, found: Any, nanoseconds: int) -> None:
-        """The program waited so long for what it has now, if that is a batch."""
+    def note(self, found: Any, began: int | None) -> None:
+        """The program has that, for which it waited since ``began``; None: it was there. Counts if it is a batch."""
         if not isinstance(found, Batch) or found._held is None:
             return
-        waited, self._in_vain = self._in_vain + nanoseconds, 0
+        waited, self._without_batch = self._without_batch, 0
+        if began is not None:
+            waited += max(0, found._held.arrived - began)
         if self._told:
             found._held.note_wait(waited)

@@ -165,12 +165,12 @@ class Feed:
             take = partial(self._session._inbox.take_batch, submitted.number)
             outcome: Batch | Error = self._session._wait(take, deadline - time.monotonic(), "epoch", _full_slots.ALONE)
         except DeadlineExceeded:
-            self._session._inbox.waits.in_vain(time.monotonic_ns() - began)
+            self._session._inbox.waits.ended_without_batch(began)
             raise
         try:
             if isinstance(outcome, Error):
                 raise outcome
-            self._session._inbox.waits.note(outcome, time.monotonic_ns() - began)
+            self._session._inbox.waits.note(outcome, began)
             self.state = self._batches.delivered() if self._batches is not None else submitted.state
             self._prepare(outcome, submitted)
             return outcome

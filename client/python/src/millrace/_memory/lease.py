@@ -10,6 +10,7 @@ memory when the streams that were given it have done by then, too (gpu_work.py).
 from __future__ import annotations
 
 import queue
+import time
 import weakref
 from typing import Any
 
@@ -86,10 +87,12 @@ class Lease:
 class Held:
     """What a batch and its tensors share: the lease until the batch is released, nothing afterwards."""
 
-    __slots__ = ("_bytes", "_lease", "start")
+    __slots__ = ("_bytes", "_lease", "arrived", "start")
 
     def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int, end: int) -> None:
         """``end``: of the batch's bytes, from the segment's start."""
+        self.arrived = time.monotonic_ns()
+        """When the batch did."""
         if not segment.holds(slot, generation):
             raise StaleHandle(f"a stale handle: slot {slot} does not hold this batch any more")
         self.start = segment.start_of(slot)
