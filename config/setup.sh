@@ -16,6 +16,7 @@ build_packages=(
   libavif-dev                                                             # AVIF; libavif15 decodes it at run time. Optional
   libde265-dev                                                            # HEIC; libde265-0 decodes it at run time. Optional
   libhwloc-dev                                                            # which cores share what
+  libncurses-dev                                                          # `millrace top`
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept
   libsystemd-dev                                                          # telling systemd that the daemon is ready

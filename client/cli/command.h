@@ -21,6 +21,7 @@ void add_run(Command app, Chosen& chosen);
 void add_preview(Command app, Chosen& chosen);
 void add_replay(Command app, Chosen& chosen);
 void add_stats(Command app, Chosen& chosen);
+void add_top(Command app, Chosen& chosen);
 void add_devices(Command app, Chosen& chosen);
 void add_doctor(Command app, Chosen& chosen);
 void add_index(Command app, Chosen& chosen);

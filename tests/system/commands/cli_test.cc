@@ -206,6 +206,7 @@ TEST_CASE("no daemon there: status 3, and how to start one", "[system]") {
        {std::vector<std::string>{"millrace", "ping", "--socket", nowhere},
         {"millrace", "ping", "--alive", "--socket", nowhere},
         {"millrace", "stats", "--socket", nowhere},
+        {"millrace", "top", "--once", "--socket", nowhere},
         {"millrace", "devices", "--socket", nowhere},
         {"millrace", "run", "--socket", nowhere, "--dataset", folder.path()},
         {"millrace", "preview", "--socket", nowhere, folder.path(), "-o", folder / "x.png"}}) {
