@@ -22,6 +22,7 @@ void add_preview(Command app, Chosen& chosen);
 void add_replay(Command app, Chosen& chosen);
 void add_stats(Command app, Chosen& chosen);
 void add_top(Command app, Chosen& chosen);
+void add_trace(Command app, Chosen& chosen);
 void add_devices(Command app, Chosen& chosen);
 void add_doctor(Command app, Chosen& chosen);
 void add_index(Command app, Chosen& chosen);

@@ -24,6 +24,7 @@
 #include "daemon/model/backend_info.h"
 #include "daemon/model/bytes/encoded_image.h"
 #include "daemon/model/geometry.h"
+#include "daemon/model/owner.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/stage_times.h"
 #include "proto/base/batch_choices.h"
@@ -79,6 +80,7 @@ struct DecodeJob {
   std::shared_ptr<const Recipe> recipe;
   Fidelity fidelity = Fidelity::kExact;
   bool pinned = false;                   // as SampleFacts says it
+  Owner owner{};                         // whose work it is, for recordings
   std::shared_ptr<const StopFlag> stop;  // checked between samples, and by lanes within them
   // Once a lane has been at it for so long, samples that it has not begun may come back as not_begun: what was expected
   // to be short was not, and others may have to wait. The first one always is begun.

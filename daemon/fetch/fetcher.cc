@@ -13,6 +13,7 @@
 #include "daemon/fetch/read_threads.h"
 #include "daemon/formats/probe.h"
 #include "daemon/observe/cpu_time.h"
+#include "daemon/observe/trace/points.h"
 #include "proto/base/bounded_queue.h"
 
 namespace millrace {
@@ -130,6 +131,7 @@ class FileFetcher : public Fetcher {
   // Opening ahead is charged, but is no part of kFetchTurn: what is open is read. `get_on`: called before each item.
   template <class GetOn>
   std::vector<Fetched> fetch(const FetchTask& task, SpareDescriptors& spare, GetOn get_on) {
+    const trace::Work recorded(trace::What::kPortionBegins, {task.owner.user, task.owner.session}, task.items.size());
     std::vector<Fetched> fetched;
     fetched.reserve(task.items.size());
     Bytes read{0};  // good or bad
@@ -146,7 +148,16 @@ class FileFetcher : public Fetcher {
         fetched.push_back(not_begun(item));
       } else {
         get_on();
+        const std::uint64_t before = read.count;
+        const std::int64_t begin = recorded.is_recorded() ? trace::now() : 0;
         fetched.push_back(fetch_one(item, std::exchange(ahead[i], {}), task, spare, read));
+        if (recorded.is_recorded())
+          recorded.add({.what = trace::What::kRead,
+                        .failed = !fetched.back().image.has_value(),
+                        .index = item.index,
+                        .at = begin,
+                        .until = trace::now(),
+                        .number = read.count - before});
         took += fetched.back().time;
       }
       fetched.back().time += each_opened;

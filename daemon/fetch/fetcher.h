@@ -22,6 +22,7 @@
 #include "daemon/model/files/folder_lister.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
+#include "daemon/model/owner.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/counters.h"
 #include "proto/base/result.h"
@@ -71,6 +72,7 @@ struct FetchWatch {
 
 struct FetchTask {
   std::vector<FetchItem> items;
+  Owner owner{};  // whose work it is, for recordings
   // What `source` points into. Shared: the pipeline may drop a cancelled batch first.
   std::shared_ptr<const void> keep_alive;
   std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks

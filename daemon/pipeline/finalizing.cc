@@ -8,6 +8,7 @@
 #include "daemon/pipeline/batch/deadline.h"
 #include "daemon/pipeline/batch/sample_records.h"
 #include "daemon/pipeline/epoch/epoch_run.h"
+#include "daemon/pipeline/recorded.h"
 
 namespace millrace {
 namespace {
@@ -122,7 +123,9 @@ void Finalizing::hand_over(const Batch& batch, std::variant<CompletedBatch, Fail
 }
 
 void Finalizing::end(const BatchPtr& batch) {
+  const BatchEnd end = batch->phase() == Batch::Phase::kFailing ? BatchEnd::kFailed : BatchEnd::kHandedOver;
   const std::optional<SlotLease> unsealed = batch->end();
+  record_end(*batch, end);
   if (unsealed && batch->session().open) batch->session().parts.slots->abandon(*unsealed);
   next_.ended(batch);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
+#include "daemon/pipeline/recorded.h"
 #include "proto/base/start_thread.h"
 
 namespace millrace {
@@ -126,6 +127,7 @@ bool Making::submit(LaneScheduler::Turn next) {
                 .recipe = batch->request().recipe,
                 .fidelity = batch->request().fidelity,
                 .pinned = !batch->request().backend.empty(),
+                .owner = batch->owner(),
                 .stop = batch->stop(),
                 .turn = LaneScheduler::kTurn,
                 .urgent = next.urgent,
@@ -139,6 +141,7 @@ bool Making::submit(LaneScheduler::Turn next) {
                 }};
   if (backends_[index].backend->try_submit(std::move(job))) {
     scheduler_.taken(number, std::move(next));
+    record_jobs(names_[index], scheduler_.jobs(index));
     next_.moved(*batch);
     return true;
   }
@@ -180,6 +183,7 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
                   std::vector<SampleOutcome> outcomes, const JobUse& use) {
   MILLRACE_CHECK(tasks.size() == outcomes.size());
   const BatchPtr batch = scheduler_.ended(index, number, outcomes);
+  record_jobs(names_[index], scheduler_.jobs(index));
   const auto working = time_.work_for(batch->owner().user, batch->costs());
   note_use(*batch, index, outcomes, use);
   std::vector<SampleTask> again;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/pipeline/batch/deadline.h"
+#include "daemon/pipeline/recorded.h"
 #include "daemon/pipeline/session_state.h"
 
 namespace millrace {
@@ -52,7 +53,15 @@ Pipeline::SessionRun* Pipeline::find(SessionId id) {
 
 // In which state it is from now on.
 void Pipeline::look(const SessionRun& run) {
-  run.session->parts.states->enter(state_of(*run.session, run.waiting, run.active, run.lists));
+  enter(*run.session, state_of(*run.session, run.waiting, run.active, run.lists));
+}
+
+void Pipeline::enter(const OpenSession& session, SessionState state) {
+  SessionStates& states = *session.parts.states;
+  if (state == states.now_in()) return;
+  const auto now = SessionStates::Clock::now();
+  states.enter(state, now);
+  record_state(session, state, now);
 }
 
 void Pipeline::look(SessionId id) {
@@ -60,6 +69,7 @@ void Pipeline::look(SessionId id) {
 }
 
 void Pipeline::moved(const Batch& batch) {
+  record_stage(batch);
   look(batch.session().id);
 }
 
@@ -86,11 +96,13 @@ void Pipeline::begin_waiting(SessionId id) {
     SlotPool& slots = *run->session->parts.slots;
     batch->begin(*slots.lease(), run->session->parts.arena);
     run->active.push_back(batch);
+    record_stage(*batch);
     reading_.begin(batch);
     run = find(id);
   }
   reading_.feed();
   look(id);
+  if (run = find(id); run != nullptr) record_slots(*run->session, run->active);
 }
 
 void Pipeline::ended(const BatchPtr& batch) {
@@ -138,6 +150,9 @@ void Pipeline::open_session(SessionId id, SessionParts parts) {
   const LabelValue user = counters_.value_of(MetricId::batches_completed, std::to_string(raw(parts.caller->user())));
   shares_.joined(parts.caller);
   const auto session = std::make_shared<OpenSession>(OpenSession{.id = id, .parts = std::move(parts), .user = user});
+  const SessionStates& states = *session->parts.states;
+  const auto now = SessionStates::Clock::now();
+  record_state(*session, states.now_in(), now - states.age(now));
   sessions_.emplace(id, SessionRun{session, Waiting(session, around_sessions_), {}, false});
 }
 
@@ -149,7 +164,9 @@ Result<void> Pipeline::submit(SessionId id, BatchRequest request, Charge room) {
   if (std::any_of(run->active.begin(), run->active.end(), same) || run->waiting.find(request.id) != nullptr)
     return Error{Code::kInvalid,
                  "batch_id: " + std::to_string(raw(request.id)) + " is under way already; give every batch its own"};
+  const BatchId batch = request.id;
   MILLRACE_TRY_VOID(run->waiting.submit(std::move(request), std::move(room)));
+  if (trace::on()) record_stage(*run->waiting.find(batch));
   begin_waiting(id);
   return {};
 }
@@ -226,7 +243,7 @@ void Pipeline::close_session(SessionId id) {
   const SessionRun run = std::move(found->second);
   sessions_.erase(found);
   planner_.forget(run.session->owner());
-  run.session->parts.states->enter(SessionState::kIdle);
+  enter(*run.session, SessionState::kIdle);
   run.session->close();  // from here on nothing reaches its sink or its slots
   const Error closed{Code::kCancelled, "the session was closed"};
   for (const BatchPtr& batch : run.waiting.batches()) finalizing_.fail(batch, closed);
@@ -270,6 +287,16 @@ void Pipeline::resume() {
 void Pipeline::settings_changed(std::chrono::milliseconds slow) {
   slow_.tell_over(slow);
   longest_image_limit_ = std::max(longest_image_limit_, options_.limits.now().sample.time);
+}
+
+void Pipeline::record_all() const {
+  const auto now = SessionStates::Clock::now();
+  for (const auto& [id, run] : sessions_) {
+    record_state(*run.session, run.session->parts.states->now_in(), now);
+    record_slots(*run.session, run.active);
+    for (const BatchPtr& batch : run.waiting.batches()) record_stage(*batch);
+    for (const BatchPtr& batch : run.active) record_stage(*batch);
+  }
 }
 
 Pipeline::Stillness Pipeline::stillness() const {

@@ -124,6 +124,9 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   };
   Stillness stillness() const;
 
+  // What a recording has to know that begins now (observe/trace): in which states sessions and batches are.
+  void record_all() const;
+
   std::vector<BackendInfo> backends() const { return making_.infos(); }
   // In which sessions may have tensors, beside the host's. They are there as long as the pipeline.
   std::vector<TensorMemory*> memories() const { return making_.memories(); }
@@ -154,6 +157,7 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
 
   SessionRun* find(SessionId id);
   static void look(const SessionRun& run);
+  static void enter(const OpenSession& session, SessionState state);
   void look(SessionId id);
   void begin_waiting(SessionId id);
   void epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned);

@@ -9,6 +9,7 @@
 #include "daemon/pipeline/batch/deadline.h"
 #include "daemon/pipeline/epoch/epoch_run.h"
 #include "daemon/pipeline/reading_errors.h"
+#include "daemon/pipeline/recorded.h"
 #include "daemon/plan/tensor_digest.h"
 
 namespace millrace {
@@ -282,13 +283,15 @@ bool Reading::give(const BatchPtr& batch) {
 void Reading::given(Batch& batch) {
   batch.reading.waits_for = SessionState::kReadTurn;  // with what else is unread
   next_.moved(batch);
+  record_portions(tasks_.size());
 }
 
 // A packed batch has no places before all of its samples have a size: once there is no room for more bytes, its headers
 // alone are read, and the images once more when they have a place.
 FetchTask Reading::task_of(const BatchPtr& batch) {
   const Bytes budget{ledger_.bounds(Resource::kEncoded).total};
-  FetchTask task{.keep_alive = batch,
+  FetchTask task{.owner = batch->owner(),
+                 .keep_alive = batch,
                  .caller = batch->session().parts.caller,
                  .ring = batch->request().ring,
                  .stop = batch->stop(),
@@ -318,6 +321,7 @@ CacheWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) cons
 void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
   const BatchPtr batch = [&] {  // its right to call back goes here
     const TaskOut out = tasks_.take(number);
+    record_portions(tasks_.size());
     stuck_ -= out.stuck ? 1 : 0;
     out.batch.batch()->reading.stuck -= out.stuck ? 1 : 0;
     charge_what_it_took(out, items);

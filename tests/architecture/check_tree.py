@@ -28,8 +28,9 @@ MAY_INCLUDE = {
     "proto/shm": set(),
     "proto/rpc": set(),
     "proto/cuda": set(),
+    "proto/trace": set(),
     "client": {"proto/rpc", "proto/shm", "proto/cuda"},
-    "client/cli": {"client", "proto/rpc", "proto/shm", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu"},
+    "client/cli": {"client", "proto/rpc", "proto/shm", "proto/trace", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu"},
     "kernels/base": set(),
     "kernels/augment": {"kernels/base"},
     "kernels/jpeg": {"kernels/base"},
@@ -47,7 +48,7 @@ MAY_INCLUDE = {
     "daemon/admit": {"daemon/model", "daemon/observe"},
     "daemon/heif": {"daemon/model"},
     "daemon/formats": {"daemon/model", "daemon/heif", "kernels/mrp", "kernels/raster"},
-    "daemon/observe": set(),
+    "daemon/observe": {"proto/trace"},
     "daemon/settings": {"daemon/model"},
     "daemon/draw": {"daemon/model", "kernels/base", "kernels/augment"},
     "daemon/plan": {"daemon/draw", "daemon/model"},
@@ -161,6 +162,8 @@ def module_of_include(target, paths):
     """The module that a quoted include names; None when it names nothing in the tree."""
     if target.startswith("millrace/v1/"):
         return "proto/rpc"  # generated
+    if target.startswith("millrace/trace/"):
+        return "proto/trace"
     path = file_of_include(target, paths)
     return path and module_of(path)
 

@@ -19,6 +19,7 @@
 #include "client/cli/text/run_report.h"
 #include "client/cli/text/skipped_files.h"
 #include "client/cli/text/waiting_line.h"
+#include "client/cli/trace/run_trace.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -55,6 +56,7 @@ struct RunOptions {
   std::string position;
   std::uint64_t slot_bytes = 0;
   EpochOptions order;  // shuffle, seed, rank, world_size, drop_last
+  std::string trace;
   bool json = false;
 };
 
@@ -67,6 +69,7 @@ class Run {
   const RunReport& report() const { return report_; }
   std::chrono::duration<double> elapsed() const { return Clock::now() - began_; }
   void finish() { report_.finish(); }
+  Result<void> finish_trace() { return trace_ ? trace_->finish() : Result<void>(); }
   bool nothing_left() const { return nothing_left_; }  // the position file says that all is done
 
  private:
@@ -83,6 +86,7 @@ class Run {
   const RunOptions& options_;
   Progress progress_;
   RunReport report_;
+  std::unique_ptr<RunTrace> trace_;  // null: nothing is recorded
   Clock::time_point began_ = Clock::now();
   Clock::time_point save_due_ = Clock::now() + kSavePositionEvery;
   std::uint64_t expected_ = 0;  // images of the epochs begun
@@ -107,6 +111,9 @@ Result<void> Run::run(Client& client) {
   }
   const Recipe recipe = recipe_of(options_.recipe);
   MILLRACE_TRY(Session session, open(client, recipe, *slot_bytes_of(options_, recipe)));  // see require_whole()
+  if (!options_.trace.empty()) {
+    MILLRACE_TRY(trace_, RunTrace::begin(client.socket(), session.id(), options_.trace));
+  }
   MILLRACE_TRY(const Dataset dataset, list(session));
   if (dataset.samples() == 0) return Error{Code::kNotFound, options_.dataset + ": no files in it"};
   began_ = Clock::now();
@@ -205,6 +212,7 @@ Result<void> Run::take_batches(Epoch& epoch, std::uint64_t number) {
   while (!interrupted()) {
     MILLRACE_TRY(const std::optional<Batch> batch, next(epoch));
     if (!batch) break;
+    const RunTrace::Slice slice(trace_.get(), "hold");
     report_.add(*batch, progress_);
     if (batch->failure) return *batch->failure;
     show(number);
@@ -215,6 +223,7 @@ Result<void> Run::take_batches(Epoch& epoch, std::uint64_t number) {
 
 // As Epoch::next, but looks up now and then: for Ctrl-C, and to keep the bar moving. nullopt when interrupted, too.
 Result<std::optional<Batch>> Run::next(Epoch& epoch) {
+  const RunTrace::Slice slice(trace_.get(), "next");
   const auto deadline = Clock::now() + kPatience;
   while (!interrupted()) {
     auto batch = epoch.next(kLookEvery);
@@ -250,6 +259,7 @@ int run_dataset(RunOptions& options) {
   Run run(options);
   const auto ended = run.run(connection->client);
   const auto elapsed = run.elapsed();
+  const auto traced = run.finish_trace();
   run.finish();
   if (options.json) {
     run.report().print_json(elapsed, statistics->daemon_version);
@@ -259,6 +269,7 @@ int run_dataset(RunOptions& options) {
   std::fflush(stdout);
   if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
   if (!ended) return report(ended.error());
+  if (!traced) return report(traced.error());
   return run.report().images() > 0 || run.nothing_left() ? static_cast<int>(kFine) : report_nothing(run.report().bad());
 }
 
@@ -344,6 +355,12 @@ void add_run(Command app, Chosen& chosen) {
   command.flag("--cache-at-once", options->cache_at_once,
                "keep it from the first access on, though that makes the first epoch slower; not with --cache off");
   add_extension_option(command, options->extensions);
+  command
+      .option("--trace", options->trace,
+              "record the run, for a picture of time at https://ui.perfetto.dev: the daemon's work for it, and when "
+              "this program waits; ten minutes at most")
+      .check(not_empty())
+      .type_name("FILE");
   command.flag("--json", options->json, "print one JSON object at the end");
   command.option("--slots", options->slots, "batches that may be finished or under way at once")
       .check(whole_number(1, 256))

@@ -12,6 +12,7 @@
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/lanes/topology.h"
 #include "daemon/backend/words.h"
+#include "daemon/observe/trace/points.h"
 #include "kernels/base/target.h"
 
 namespace millrace {
@@ -220,6 +221,8 @@ void CpuBackend::run_lane() {
 void CpuBackend::run(QueuedDecode queued, CachedMaker& maker, LaneClocks& clocks) {
   DecodeJob& job = queued.job;
   std::vector<SampleOutcome> outcomes(job.tasks.size());
+  auto recorded = std::make_optional<trace::Work>(trace::What::kJobBegins,
+                                                  trace::Subject{job.owner.user, job.owner.session}, job.tasks.size());
   const auto begun = std::chrono::steady_clock::now();
   auto now = begun;
   const auto make_one = [&](std::size_t i) {
@@ -232,6 +235,14 @@ void CpuBackend::run(QueuedDecode queued, CachedMaker& maker, LaneClocks& clocks
     now = std::chrono::steady_clock::now();
     // What the cache took of it as well. `transform` is an estimate.
     outcomes[i].decode = std::max(now - since - outcomes[i].transform, std::chrono::nanoseconds{0});
+    if (recorded->is_recorded() && !outcomes[i].not_begun)
+      recorded->add({.what = trace::What::kImage,
+                     .kind = static_cast<std::uint8_t>(job.tasks[i].image.info.format),
+                     .failed = outcomes[i].error.has_value(),
+                     .index = job.tasks[i].index,
+                     .at = since.time_since_epoch().count(),
+                     .until = now.time_since_epoch().count(),
+                     .text = info_.name});
   };
   std::vector<std::size_t> put_off;
   const bool has_others = job.tasks.size() > 1;
@@ -246,6 +257,7 @@ void CpuBackend::run(QueuedDecode queued, CachedMaker& maker, LaneClocks& clocks
   const CachedMaker::Taken taken = maker.take();
   if (job.use) *job.use = use_of(outcomes, taken, clocks.used.lap(), clocks.lap_of_processes());
   if (counters_ != nullptr) counters_->add(MetricId::lane_runnable, clocks.runnable.lap());
+  recorded.reset();
   queue_.finished();  // before done(): who is told so may submit the next at once
   job.done(std::move(job.tasks), std::move(outcomes));
 }

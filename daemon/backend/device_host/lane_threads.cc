@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/backend/words.h"
+#include "daemon/observe/trace/points.h"
 
 namespace millrace::device_host {
 namespace {
@@ -46,8 +47,11 @@ void LaneThreads::run(std::uint32_t lane) {
     DecodeJob job = std::move(next->job);
     const auto waited = Clock::now() - next->since;
     use_.begins();
+    auto recorded = std::make_optional<trace::Work>(
+        trace::What::kJobBegins, trace::Subject{job.owner.user, job.owner.session}, job.tasks.size());
     std::vector<SampleOutcome> outcomes = work_off_(
         lane, job, limits_.now().sample, [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
+    recorded.reset();
     for (SampleOutcome& outcome : outcomes) {
       outcome.queued = waited;
       const bool ended_with_device = device_is_stopped_ && outcome.error && outcome.error->code == Code::kUnavailable;

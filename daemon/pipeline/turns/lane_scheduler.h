@@ -88,6 +88,8 @@ class LaneScheduler {
   // The user has no session any more: what was learnt of his images goes.
   void left(UserId user);
 
+  std::size_t jobs(std::size_t backend) const { return lanes_[backend].jobs.size(); }  // that it has
+
   // The longest that a backend has given nothing back which has jobs, beyond what a job of its may take when every image
   // in it takes the limit's time; 0: none has.
   std::chrono::milliseconds overdue(std::chrono::milliseconds image_limit) const;

@@ -28,6 +28,7 @@
 #include "daemon/serve/rpc/grpc_log.h"
 #include "daemon/serve/rpc/grpc_stream.h"
 #include "daemon/serve/rpc/metric_messages.h"
+#include "daemon/serve/rpc/trace_calls.h"
 #include "daemon/serve/sessions/messages.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
@@ -181,8 +182,11 @@ class DevicesService final : public v1::Devices::CallbackService {
 // get what is true then.
 class StatisticsService final : public v1::Statistics::CallbackService {
  public:
-  StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options)
-      : parts_(parts), options_(options), later_(parts.control) {}
+  StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options, StreamSurroundings& around)
+      : parts_(parts),
+        options_(options),
+        later_(parts.control),
+        recordings_(around, parts.pipeline, parts.ledger, parts.counters) {}
 
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest* request_untrusted,
                                 v1::GetStatisticsReply* reply) override {
@@ -194,6 +198,11 @@ class StatisticsService final : public v1::Statistics::CallbackService {
     boost::asio::post(parts_.control, [this, reactor, reply] { ask({reactor, reply}); });
     return reactor;
   }
+  grpc::ServerWriteReactor<v1::TracePart>* Trace(grpc::CallbackServerContext* call,
+                                                 const v1::TraceRequest* request_untrusted) override {
+    return recordings_.begin(*call, *request_untrusted);
+  }
+  void end_recordings(const Error& why) { recordings_.end_all(why); }
 
  private:
   static constexpr std::chrono::milliseconds kBetween{10};
@@ -243,6 +252,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
   boost::asio::steady_timer later_;
   Clock::time_point last_{};
   std::vector<Asked> asked_;  // since the last answer
+  TraceCalls recordings_;
 };
 
 }  // namespace
@@ -262,7 +272,7 @@ class GrpcServer::Impl {
                 .refusal = {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
-        statistics_(parts, options_),
+        statistics_(parts, options_, around_),
         cache_(around_, parts.cache) {}
 
   Result<void> listen(DaemonOrders* orders) {
@@ -306,6 +316,7 @@ class GrpcServer::Impl {
     around_.stopping = true;
     refuse(stopping());
     for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(stopping());
+    statistics_.end_recordings(stopping());
     // gRPC's Shutdown waits for calls that the control thread must answer, so it waits elsewhere.
     breaker_.reset();
     cut_off_by(nullptr);

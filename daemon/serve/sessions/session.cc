@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "daemon/observe/trace/points.h"
 #include "daemon/serve/sessions/cost_messages.h"
 #include "daemon/serve/sessions/messages.h"
 #include "proto/base/printable.h"
@@ -45,6 +46,7 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account, costs_,
                 limits_.now().session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(parts_.account)) {
+  name_in_recordings();
   pipeline_.open_session(parts_.id, SessionParts{.slots = &slots_,
                                                  .arena = parts_.arena,
                                                  .sink = &publisher_,
@@ -65,6 +67,15 @@ Session::~Session() {
   hold({});
   parts_.jobs.closes(*job_);
   counters_.subtract(MetricId::sessions);
+  if (trace::on())
+    trace::record({.what = trace::What::kSessionEnds, .of = {parts_.caller->user(), parts_.id}, .at = trace::now()});
+}
+
+void Session::name_in_recordings() const {
+  if (!trace::on()) return;
+  v1::SessionStatistics told;
+  describe(told);
+  trace::name_session({{parts_.caller->user(), parts_.id}, told.name(), told.job()});
 }
 
 void Session::hold(Bytes memory) {

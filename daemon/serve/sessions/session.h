@@ -129,6 +129,7 @@ class Session final : private RequestReader::Port {
 
   const std::shared_ptr<Account>& account() const { return parts_.account; }
   void describe(v1::SessionStatistics& statistics) const;
+  void name_in_recordings() const;
 
  private:
   void act(BatchRequest request, Charge room);
