@@ -82,7 +82,15 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(card_losses, kCounter, "", "millrace_card_losses_total", "Batches that were lost with an FPGA card, and made elsewhere") \
   row(card_swaps, kCounter, "", "millrace_card_swaps_total", "Times that an FPGA card was programmed for other images") \
   row(card_celsius, kGauge, "celsius", "millrace_card_temperature_celsius", "Temperature of FPGA cards: of each the hottest place, above all the sum") \
-  row(card_power, kGauge, "watts", "millrace_card_power_watts", "Power that FPGA cards take")
+  row(card_power, kGauge, "watts", "millrace_card_power_watts", "Power that FPGA cards take") \
+  row(roots, kGauge, "", "millrace_roots", "Folders beneath which the daemon reads") \
+  row(roots_missing, kGauge, "", "millrace_roots_missing", "Of these, those that were not there when last asked for") \
+  row(reads_stuck, kGauge, "", "millrace_reads_stuck", "Reads that have been at one file for over a second now: a file server may hang") \
+  row(devices, kGauge, "", "millrace_devices", "Devices that make images, the processor's lanes as one") \
+  row(devices_lost, kGauge, "", "millrace_devices_lost", "Of these, those that are lost now") \
+  row(store_unusable, kGauge, "", "millrace_store_unusable", "1: what is kept of images is wanted on disk and cannot be written there now") \
+  row(descriptors, kGauge, "", "millrace_descriptors", "Descriptors that the daemon has open, as of the last second") \
+  row(descriptors_most, kGauge, "", "millrace_descriptors_most", "Descriptors that it may have open")
 
 // Which counters are told by one label as well: id, label.
 #define MILLRACE_LABELS(row)        \
@@ -111,7 +119,9 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(card_losses, "backend") \
   row(card_swaps, "backend") \
   row(card_celsius, "backend") \
-  row(card_power, "backend")
+  row(card_power, "backend") \
+  row(devices, "backend") \
+  row(devices_lost, "backend")
 
 // Durations by powers of two: id, name, help.
 #define MILLRACE_HISTOGRAMS(row)                                                                                          \
@@ -178,10 +188,16 @@ class Counters {
   void subtract(MetricId id, std::uint64_t n = 1) {
     cell(id).fetch_sub(static_cast<std::int64_t>(n), std::memory_order_relaxed);
   }
+  // Of a gauge without a label, whose one writer knows it as a whole.
+  void set(MetricId id, std::int64_t n) { cell(id).store(n, std::memory_order_relaxed); }
   // Of a counter with a label. REQUIRES: `value` is value_of() the same counter.
   void add(MetricId id, LabelValue value, std::uint64_t n = 1) {
     add(id, n);
     labelled(id).add(value, static_cast<std::int64_t>(n));
+  }
+  void subtract(MetricId id, LabelValue value, std::uint64_t n = 1) {
+    subtract(id, n);
+    labelled(id).add(value, -static_cast<std::int64_t>(n));
   }
   // "cpu" of samples_completed: has a lock, so code that counts often keeps it. REQUIRES: a counter with a label.
   LabelValue value_of(MetricId id, std::string_view value) { return labelled(id).value_of(value); }

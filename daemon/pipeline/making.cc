@@ -37,6 +37,8 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     });
     const LabelValue label = counters.value_of(MetricId::samples_completed, named.name),
                      left = counters.value_of(MetricId::samples_left, named.name);
+    counters.add(MetricId::devices, named.name);
+    counters.add(MetricId::devices_lost, counters.value_of(MetricId::devices_lost, named.name), 0);
     BackendInfo info = named.backend->info();
     if (info.instruction_sets.empty()) devices_ |= 1U << names_.size();
     names_.push_back(std::move(named.name));
@@ -169,8 +171,12 @@ void Making::give_back(LaneScheduler::Turn next) {
 
 // What waits for a lost backend goes elsewhere, whether or not it has a job that will come back.
 void Making::health_changed(std::size_t index, const Health& health) {
+  const bool was_lost = lost(index), is_lost = health.state == Health::State::kLost;
   placer_.set_health(index, health);
-  if (health.state == Health::State::kLost) {
+  const LabelValue name = counters_.value_of(MetricId::devices_lost, names_[index]);
+  if (is_lost && !was_lost) counters_.add(MetricId::devices_lost, name);
+  if (was_lost && !is_lost) counters_.subtract(MetricId::devices_lost, name);
+  if (is_lost) {
     log_error("backend " + names_[index] + " has lost its device: " + health.why + "; what it had goes to the others");
   } else {
     log_info("backend " + names_[index] + " has its device back");

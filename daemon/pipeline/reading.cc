@@ -231,6 +231,7 @@ void Reading::look_for_stuck_tasks() {
     if (out.stuck || since == 0 || since > long_ago) return;
     out.stuck = true;
     ++stuck_;
+    counters_.add(MetricId::reads_stuck);
     ++out.batch.batch()->reading.stuck;
     next_.moved(*out.batch.batch());
     const UserId user = out.batch.batch()->owner().user;
@@ -323,6 +324,7 @@ void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
     const TaskOut out = tasks_.take(number);
     record_portions(tasks_.size());
     stuck_ -= out.stuck ? 1 : 0;
+    counters_.subtract(MetricId::reads_stuck, out.stuck ? 1 : 0);
     out.batch.batch()->reading.stuck -= out.stuck ? 1 : 0;
     charge_what_it_took(out, items);
     return out.batch.batch();

@@ -274,6 +274,7 @@ TEST_CASE("a device that is back gets samples again", "[pipeline][integration]")
   const CompletedBatch lossy = fixture.sink().wait_completed();
   // Until somebody asks the device again, it is lost; who asks at the wrong moment is refused, and that counts, too.
   REQUIRE(eventually([&] { return !fixture.on_control([&] { return fixture.pipeline().backend_lost(1); }); }));
+  CHECK(fixture.counters().stored(MetricId::devices_lost) == 0);
   REQUIRE(on_the_device(2, 3).has_value());
 
   REQUIRE(lossy.failures.size() > 0);

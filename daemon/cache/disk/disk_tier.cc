@@ -52,7 +52,12 @@ DiskTier::DiskTier(Options options, const StateSeed& seed, CacheCounts& counts)
       hindrance_(hindrance_of(options_, seed)),
       counts_(counts),
       wants_store_(hindrance_.empty()) {
-  if (!hindrance_.empty()) return;
+  if (!hindrance_.empty()) {
+    // Nothing hinders it but its place: it was wanted.
+    const bool wanted = options_.hindrance.empty() && !options_.state_dir.empty() && options_.most.count != 0;
+    counts_.counters().set(MetricId::store_unusable, wanted ? 1 : 0);
+    return;
+  }
   writer_ = std::thread([this] { run_writer(); });
   pthread_setname_np(writer_.native_handle(), "mr-index");
 }
@@ -220,6 +225,7 @@ void DiskTier::open_store() {
     return;
   }
   log_warning("what is kept of images is in memory only: " + opened.error().message);
+  counts_.counters().set(MetricId::store_unusable, 1);
   wants_store_ = false;
   drop_pending();
 }
@@ -259,7 +265,8 @@ void DiskTier::write(DiskStore& store, std::span<const Change> changes) {
     const Result<std::uint64_t> evicted = store.write(entries);
     count(store, evicted ? *evicted : 0);
     if (!evicted) rest(evicted.error());
-    if (evicted && !entries.empty()) failing_ = false;
+    if (evicted && !entries.empty() && std::exchange(failing_, false))
+      counts_.counters().set(MetricId::store_unusable, 0);
     entries.clear();
     bytes = 0;
   };
@@ -281,6 +288,7 @@ void DiskTier::write(DiskStore& store, std::span<const Change> changes) {
 void DiskTier::rest(const Error& why) {
   if (!std::exchange(failing_, true))
     log_warning("what is kept of images is not written to disk for now: " + why.message);
+  counts_.counters().set(MetricId::store_unusable, 1);
   room_.store(0, std::memory_order_relaxed);
   const MutexLock lock(mutex_);
   rests_until_ = std::chrono::steady_clock::now() + kRest;

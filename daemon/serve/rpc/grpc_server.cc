@@ -21,6 +21,7 @@
 #include "daemon/door/sleep_breaker.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
+#include "daemon/observe/descriptors.h"
 #include "daemon/serve/parse/parse_message.h"
 #include "daemon/serve/rpc/admin_service.h"
 #include "daemon/serve/rpc/cache_service.h"
@@ -195,6 +196,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
       reactor->Finish(to_status(unknown_field(*request_untrusted)));
       return reactor;
     }
+    descriptors_.look(parts_.counters);
     boost::asio::post(parts_.control, [this, reactor, reply] { ask({reactor, reply}); });
     return reactor;
   }
@@ -241,6 +243,8 @@ class StatisticsService final : public v1::Statistics::CallbackService {
     reply.set_indexes_not_kept(printable(options_.indexes_not_kept));
     reply.set_pid(::getpid());
     reply.set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
+    parts_.counters.set(MetricId::roots, reply.roots_size());
+    parts_.counters.set(MetricId::roots_missing, reply.missing_roots_size());
     describe(parts_.counters, reply);
     parts_.sessions.describe(*reply.mutable_sessions());
     parts_.sessions.describe_costs(reply);
@@ -249,6 +253,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
   const GrpcServer::Parts parts_;
   const GrpcServer::Options& options_;
   const Clock::time_point since_ = Clock::now();
+  DescriptorCount descriptors_;
   boost::asio::steady_timer later_;
   Clock::time_point last_{};
   std::vector<Asked> asked_;  // since the last answer

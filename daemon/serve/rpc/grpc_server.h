@@ -45,7 +45,7 @@ class GrpcServer {
     boost::asio::io_context& control;
     SessionTable& sessions;
     const Pipeline& pipeline;
-    const Counters& counters;
+    Counters& counters;
     Ledger& ledger;
     CacheOrders* cache = nullptr;  // nullptr: nothing is kept
   };
