@@ -54,7 +54,7 @@ struct Cost {
 
 // Lane time of one stage of making images.
 struct StageTime {
-  std::string stage{};  // "decode", "resample", "pack", or an augmentation step: "rotate"; further ones may come
+  std::string stage{};  // "decode", "resample", "pack", or an augmentation step: "solarize"; further ones may come
   std::chrono::duration<double> time{};
 };
 
@@ -113,7 +113,7 @@ struct Statistics {
   std::string indexes_not_kept{};     // for people: why seek indexes go when the daemon stops; empty: they do not
   std::vector<JobStatistics> jobs{};  // of more than a few dozen, the later ones are "other"
   std::vector<UserStatistics> users{};
-  std::optional<Cost> own{};            // the daemon's, for no session; none: the daemon is older
+  std::optional<Cost> own{};            // the daemon's, for no session, all of it control_cpu; none: it is older
   std::chrono::duration<double> cpu{};  // of the daemon and its processes, as the kernel says
 };
 

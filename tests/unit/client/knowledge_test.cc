@@ -51,6 +51,17 @@ const Recipe kPlain{.resize = millrace::ExactSize{{28, 28}}};
 
 }  // namespace
 
+TEST_CASE("a job is left out where the daemon knows none", "[client]") {
+  ScriptedDaemon daemon({.knows_job = false});
+  Client client = *Client::connect(daemon.socket());
+
+  const auto session =
+      client.open_session({.job = "nightly", .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s});
+
+  REQUIRE(session);
+  CHECK(session->id() == 42);
+}
+
 TEST_CASE("a recipe's field that the daemon does not know is named, and nothing is asked for", "[client]") {
   ScriptedDaemon daemon({.vocabulary = without_field("Recipe", 12)});
   Session session = *open(daemon);

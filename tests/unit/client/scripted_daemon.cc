@@ -155,6 +155,9 @@ v1::ServerMessage ScriptedDaemon::seal(std::uint64_t batch, std::uint32_t slot, 
 
 grpc::Status ScriptedDaemon::Open(grpc::ServerContext* call, const v1::OpenSessionRequest* request,
                                   v1::OpenSessionReply* answer) {
+  if (!options_.knows_job && !request->job().empty())
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            "10: a field of OpenSessionRequest that millraced 0.0.9 does not know; update millraced, or do without it"};
   may_fill_later_ = call->client_metadata().contains(kSlotsLaterMetadata);
   make_segment(request->slots(), request->slot_bytes());
   answer->set_session_id(42);

@@ -29,6 +29,7 @@ struct ScriptedOptions {
   std::uint32_t segment_version = shm::kSegmentVersion;
   std::string refusal;                                          // of Hello
   std::optional<v1::Vocabulary> vocabulary = own_vocabulary();  // what it says that it knows; none: it does not say
+  bool knows_job = true;                                        // OpenSessionRequest.job, which it refuses else
   std::optional<v1::Limits> limits;                             // what it says that it takes; none: the same
   std::optional<std::uint32_t> filled_slots;  // its segment's object is so long at first, see fill(); none: whole
 };

@@ -39,6 +39,24 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 
 }  // namespace
 
+TEST_CASE("what sessions cost the thread is by the clock on the wall, and no more than its CPU time", "[pipeline]") {
+  const UserShares shares;
+  ControlTime time(shares, read_fake_clock);
+  const auto much = std::make_shared<SessionCosts>(), little = std::make_shared<SessionCosts>();
+  const auto cost_of = [](const SessionCosts& costs) { return costs.at(SessionCosts::Clock::now()).control_cpu; };
+  {
+    const auto working = time.work_for(kBusyUser, much);
+    fake_now += milliseconds(3);
+    const auto beside = time.work_for(kQuietUser, little);
+    fake_now += milliseconds(1);
+  }
+  time.settle();
+
+  CHECK(cost_of(*little) > std::chrono::nanoseconds{0});
+  CHECK(cost_of(*much) > 2 * cost_of(*little));
+  CHECK(cost_of(*much) + cost_of(*little) <= thread_cpu_time());
+}
+
 TEST_CASE("time of the control thread is that user's for whom it worked, and is told once", "[pipeline]") {
   UserShares shares;
   shares.joined(session_of(kBusyUser)), shares.joined(session_of(kQuietUser));
@@ -85,7 +103,7 @@ TEST_CASE("who had the control thread for himself for long waits no longer than 
   UserShares shares;
   ControlTime time(shares, read_fake_clock);
   shares.joined(session_of(kBusyUser));
-  do_for(time, kBusyUser, std::chrono::hours(1));
+  do_for(time, kBusyUser, milliseconds(1));
   shares.joined(session_of(kQuietUser));
 
   CHECK(time.must_wait(kBusyUser));
