@@ -53,6 +53,8 @@ TEST_CASE("the log says who opens a session, and what it had when it closes, as 
     REQUIRE_FALSE(session.open_dataset("/elsewhere"));
     auto epoch = session.epoch(dataset);
     for (const Batch& batch : epoch) REQUIRE(batch.bad == 0);
+    Client client = daemon.connect();
+    REQUIRE(eventually([&] { return need(client.statistics()).sessions.at(0).waits_told == 3; }));  // of all releases
   }
 
   const std::string whose = "session=1 uid=" + std::to_string(::getuid()) + " gid=" + std::to_string(::getgid()) +
