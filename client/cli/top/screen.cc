@@ -98,9 +98,13 @@ TopLines session_lines(const TopModel& model, const TopView& view, std::size_t w
   return lines;
 }
 
-void add_text(TopLines& lines, const std::string& indent, const std::string& text, std::size_t width) {
-  const std::size_t room = width > indent.size() + 10 ? width - indent.size() : 10;
-  for (const std::string& line : broken(text, room)) lines.push_back({indent + line});
+// Behind `before`, and further lines beneath where it began.
+void add_text(TopLines& lines, std::string before, const std::string& text, std::size_t width) {
+  const std::size_t room = width > before.size() + 10 ? width - before.size() : 10;
+  for (const std::string& line : broken(text, room)) {
+    lines.push_back({before + line});
+    before.assign(before.size(), ' ');
+  }
 }
 
 std::string session_title(const TopSession& session) {
@@ -187,13 +191,33 @@ TopLines help_lines(std::size_t width) {
   return lines;
 }
 
-// What a screen has room for, beneath what was scrolled away.
+// Of the pages that are scrolled: all of their lines.
+TopLines text_of_page(const TopModel& model, const TopView& view, std::size_t width) {
+  if (view.page == TopPage::kHelp) return help_lines(width);
+  return view.page == TopPage::kWhy && model.gone.empty() ? why_lines(model, view, width) : TopLines{};
+}
+
+// What a screen has room for, beneath what was scrolled away. A last line says that there is more.
 TopLines scrolled(TopLines lines, std::size_t scrolled, std::size_t room) {
   const std::size_t most = lines.size() > room ? lines.size() - room : 0;
   const std::size_t first = std::min(scrolled, most);
   lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(first));
-  if (lines.size() > room) lines.resize(room);
+  if (lines.size() <= room) return lines;
+  lines.resize(room);
+  if (room > 1) lines.back() = {"... more with Down"};
   return lines;
+}
+
+std::size_t lines_above(const TopModel& model, const TopView& view, TopSize size) {
+  constexpr std::size_t kLeastPage = 4;  // lines, for which those above make room
+  const std::size_t most = size.height > kLeastPage + 1 ? size.height - kLeastPage - 1 : 1;
+  return std::min(top_of(model, view, size.width).size(), most);
+}
+
+// Of a page, between what is above it and the keys.
+std::size_t room_of(const TopModel& model, const TopView& view, TopSize size) {
+  const std::size_t others = lines_above(model, view, size) + 1;
+  return size.height > others ? size.height - others : 0;
 }
 
 // Lines that are longer are cut, and what stands in them is never wider than the screen.
@@ -205,10 +229,8 @@ TopLines cut(TopLines lines, std::size_t width) {
 }
 
 TopLines page_of(const TopModel& model, const TopView& view, std::size_t width, std::size_t room) {
-  if (view.page == TopPage::kHelp) return scrolled(help_lines(width), view.scrolled, room);
-  if (!model.gone.empty()) return {};
-  if (view.page == TopPage::kWhy) return scrolled(why_lines(model, view, width), view.scrolled, room);
-  return session_lines(model, view, width, room);
+  if (view.page != TopPage::kSessions) return scrolled(text_of_page(model, view, width), view.scrolled, room);
+  return model.gone.empty() ? session_lines(model, view, width, room) : TopLines{};
 }
 
 std::string keys_text(const TopView& view, std::size_t width) {
@@ -220,14 +242,16 @@ std::string keys_text(const TopView& view, std::size_t width) {
 
 TopLines top_screen(const TopModel& model, const TopView& view, TopSize size) {
   TopLines lines = top_of(model, view, size.width);
-  constexpr std::size_t kLeastPage = 4;  // lines, for which those above make room
-  const std::size_t above = size.height > kLeastPage + 1 ? size.height - kLeastPage - 1 : 1;
-  if (lines.size() > above) lines.resize(above);
-  const std::size_t room = size.height > lines.size() + 1 ? size.height - lines.size() - 1 : 0;
-  for (TopLine& line : page_of(model, view, size.width, room)) lines.push_back(std::move(line));
+  lines.resize(lines_above(model, view, size));
+  for (TopLine& line : page_of(model, view, size.width, room_of(model, view, size))) lines.push_back(std::move(line));
   lines.resize(size.height > 0 ? size.height - 1 : 0);
   lines.push_back({keys_text(view, size.width), Emphasis::kHeading});
   return cut(std::move(lines), size.width);
+}
+
+std::size_t most_scrolled(const TopModel& model, const TopView& view, TopSize size) {
+  const std::size_t lines = text_of_page(model, view, size.width).size(), room = room_of(model, view, size);
+  return lines > room ? lines - room : 0;
 }
 
 TopLines top_print(const TopModel& model, std::size_t width) {

@@ -23,6 +23,9 @@ struct TopSize {
 // At most `size.height` lines, the last one with keys.
 std::vector<TopLine> top_screen(const TopModel& model, const TopView& view, TopSize size);
 
+// How far the page can be scrolled: until its last line is on the screen.
+std::size_t most_scrolled(const TopModel& model, const TopView& view, TopSize size);
+
 // The same without an end and without keys, for who reads it elsewhere than on a terminal: the page of sessions.
 std::vector<TopLine> top_print(const TopModel& model, std::size_t width);
 

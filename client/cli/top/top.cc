@@ -2,6 +2,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -74,6 +75,7 @@ int top(const TopOptions& options) {
     if (!event) continue;
     if (event->quits) return kFine;
     if (event->key) view = after(*event->key, view, shown.model, size.height / 2);
+    view.scrolled = std::min(view.scrolled, most_scrolled(shown.model, view, size));
   }
   return kFine;  // watching has no other end
 }

@@ -157,6 +157,24 @@ TEST_CASE("Enter shows the sentences of the chosen session, and Esc goes back", 
   CHECK_THAT(text_of(top_screen(later, view, {80, 24})), Catch::Contains("Session 7 is gone"));
 }
 
+TEST_CASE("a page that is longer than the screen says so, and is scrolled to its end and no further", "[cli]") {
+  const TopModel of = model();
+  const TopSize size{40, 14};
+  TopView view = pressed({TopKey::kEnter});
+  CHECK_THAT(trimmed(top_screen(of, view, size)),
+             Catch::Contains("90 %  slow disk\n  The disk gives 180 MB/s and you need\n  410.\n... more with Down\n"));
+  for (int step = 0; step < 20; ++step) view = after(TopKey::kDown, view, of, 10);
+  view.scrolled = std::min(view.scrolled, most_scrolled(of, view, size));
+  CHECK_THAT(trimmed(top_screen(of, view, size)), Catch::Contains("  -> Set cache.memory: it would hold 62\n"
+                                                                  "     % of the set.\n"
+                                                                  "  Without it: some 934 images/s.\n"
+                                                                  "  /data/\\x1b.jpg\n"
+                                                                  "\n"
+                                                                  "10 %  slow files\n"
+                                                                  "  A few files are slow.\n"));
+  CHECK(most_scrolled(of, {}, size) == 0);
+}
+
 TEST_CASE("an older daemon's sessions have their largest state as cause, and Enter says that it is older", "[cli]") {
   TopLook old = look_at(3'000, 102s);
   old.findings.reset();
