@@ -31,5 +31,6 @@ void add_cache_orders(Command cache, Chosen& chosen);  // of `cache`: drop, veri
 void add_convert(Command app, Chosen& chosen);
 void add_ping(Command app, Chosen& chosen);
 void add_admin(Command app, Chosen& chosen);
+void add_web(Command app, Chosen& chosen);
 
 }  // namespace millrace::cli

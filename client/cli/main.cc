@@ -23,6 +23,7 @@ constexpr const char* kMillraceFooter =
     "  millrace cache warm /data/train                  pack it once now, for the first epoch to be faster\n"
     "  millrace convert --to packed /data/train OUT     the same, kept as files, and back to the same JPEG files\n"
     "  millrace admin status                            who holds what, and what the settings file says otherwise\n"
+    "  millrace web                                     metrics for Prometheus, and a page: http://localhost:9464/\n"
     "  millrace doctor                                  what is in the way, and what to do about it\n"
     "\n"
     "The daemon: --socket PATH, else $MILLRACE_SOCKET, else /run/millrace/millrace.sock; or --private.\n"
@@ -59,6 +60,7 @@ int run_line(int argc, char** argv) {
   add_convert(app, chosen);
   add_ping(app, chosen);
   add_admin(app, chosen);
+  add_web(app, chosen);
   const std::optional<int> ended = line.parse(argc, argv);
   return flushed(ended ? *ended : chosen());
 }

@@ -1,0 +1,25 @@
+// /metrics: what the daemon says, as families and samples. Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "client/cli/web/exposition.h"
+#include "millrace/v1/statistics.pb.h"
+
+namespace millrace::cli {
+
+// Of this server itself.
+struct WebFigures {
+  std::uint64_t connections = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t evicted = 0;
+  std::uint64_t asks = 0;
+};
+
+// `statistics_untrusted`: nullptr without a daemon. Sessions, jobs and users beyond the first 63 are one: "other".
+std::string statistics_page(const v1::GetStatisticsReply* statistics_untrusted, const WebFigures& web,
+                            Exposition::Form form);
+
+}  // namespace millrace::cli
