@@ -90,7 +90,7 @@ install() {
 exposure() {
   step "systemd-analyze security: at most $exposure_limit a unit"
   local unit score
-  for unit in millraced.service millrace-opener.service; do
+  for unit in millraced.service millrace-opener.service millrace-web.service; do
     if ! systemctl cat "$unit" >/dev/null 2>&1; then
       left_out "$unit is not part of these packages"
       continue
@@ -100,6 +100,25 @@ exposure() {
     awk -v score="$score" -v limit="$exposure_limit" 'BEGIN { exit !(score != "" && score <= limit) }' || fail "$unit is too exposed: $score"
     if systemd-analyze verify "/usr/lib/systemd/system/$unit" 2>&1 | grep -F millrace; then fail "systemd-analyze verify has something to say of $unit"; fi
   done
+}
+
+scraped() { curl -sf http://127.0.0.1:9464/metrics | grep -qx "$1"; }
+
+metrics() {
+  step "metrics: off until somebody enables them, then a scrape through millrace-web.socket"
+  if systemctl is-enabled millrace-web.socket >/dev/null 2>&1 || active millrace-web.socket; then fail "millrace-web is on by itself"; fi
+  apt install --no-install-recommends curl
+  systemctl enable --now millrace-web.socket
+  eventually 30 scraped 'millrace_up 1' || fail "no scrape through millrace-web.socket: $(systemctl status --no-pager millrace-web.service 2>&1 | tail -n 5)"
+  [ "$(ps -o user= -p "$(systemctl show -P MainPID millrace-web.service)")" != root ] || fail "millrace-web runs as root"
+  curl -sf http://127.0.0.1:9464/metrics | grep -q '^process_resident_memory_bytes ' || fail "no process_* of the daemon within the sandbox"
+  curl -sf http://127.0.0.1:9464/ | grep -q '</html>' || fail "no page"
+  step "metrics: the daemon stopped, and back"
+  systemctl stop millraced.socket millraced.service
+  eventually 30 scraped 'millrace_up 0' || fail "a daemon that was stopped is up"
+  systemctl start millraced.socket millraced.service
+  eventually 30 scraped 'millrace_up 1' || fail "a daemon that was started is not up"
+  say "$(systemctl show -P MemoryCurrent millrace-web.service | awk '{ printf "%.1f MiB", $1 / 1048576 }') taken by millrace-web.service"
 }
 
 drop_ins() {
@@ -340,6 +359,7 @@ packages "$@"
 lintian_is_clean
 install
 exposure
+metrics
 drop_ins
 people_and_files
 use
