@@ -20,6 +20,7 @@ build_packages=(
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept
   libsystemd-dev                                                          # telling systemd that the daemon is ready
+  libssl-dev                                                              # hashes for the page of `millrace web`; gRPC brings it anyway
   libxrt-dev uuid-dev                                                     # driving FPGAs; its headers want uuid/uuid.h. Optional
 )
 test_packages=(catch2 libbenchmark-dev libavif-bin python3 python3-venv)
@@ -27,7 +28,7 @@ check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # wh
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
 docs_packages=(graphviz python3 python3-venv)  # what `docs` needs further
-long_packages=(debootstrap)  # what `test --all` needs further: other distributions
+long_packages=(debootstrap prometheus)  # what `test --all` needs further: other distributions, and who scrapes our figures
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
 uv=uv==0.13.9  # from PyPI
