@@ -62,6 +62,7 @@ void run_control(const BenchOptions& options, const Report& report);
 void run_ceiling(const BenchOptions& options, const Report& report);
 void run_memory(const BenchOptions& options, const Report& report);
 void run_opening(const BenchOptions& options, const Report& report);
+void run_scraping(const BenchOptions& options, const Report& report);
 void run_tail(const BenchOptions& options, const Report& report);
 void run_host_load(const BenchOptions& options, const Report& report);
 void run_neighbours(const BenchOptions& options, const Report& report);

@@ -49,6 +49,7 @@ constexpr Group kGroups[] = {
      "fair.victim.cancelled latency.busy",
      run_neighbours},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
+    {"scrape.p50_ms scrape.p99_ms scrape.web_mib", run_scraping, Needs::kNothing},
     {"open.caller", run_opener, Needs::kNothing},
     {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "
      "cache.share.4.later",
