@@ -46,6 +46,9 @@ PAGES = {
     "Operating": {
         "daemon/doc/operating.md": None,
         "config/kubernetes/README.md": "Kubernetes",
+        "daemon/doc/web.md": None,
+        "daemon/doc/metrics.md": None,
+        "config/prometheus/README.md": "Prometheus",
         "daemon/doc/session_time.md": None,
         "daemon/doc/costs.md": None,
         "daemon/doc/devices.md": None,

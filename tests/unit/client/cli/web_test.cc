@@ -129,8 +129,8 @@ TEST_CASE("the page's policy lets its own script and style work, and nothing els
   CHECK(page.find("</html>") != std::string::npos);
   CHECK(page_policy(page).find("script-src 'sha256-") != std::string::npos);
   CHECK(page_policy(page).find("style-src 'sha256-") != std::string::npos);
-  for (const char* elsewhere :
-       {"http://", "https://", "<script src", "<link rel=\"stylesheet", " onclick=", " style=\""})
+  for (const char* elsewhere : {"src=", "href=\"http", "url(", "fetch(\"http", "@import", "import(",
+                                "<link rel=\"stylesheet", " onclick=", " onload=", " style=\"", "innerHTML", "eval("})
     CHECK(page.find(elsewhere) == std::string::npos);
 }
 
