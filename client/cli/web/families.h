@@ -53,7 +53,7 @@ namespace millrace::cli {
   row(process_threads, "process_threads", kGauge, "", "", "The daemon's threads")                                                 \
   row(web_connections, "millrace_web_connections", kGauge, "", "", "Connections to this server now")                              \
   row(web_requests, "millrace_web_requests_total", kCounter, "", "", "Requests that this server has read")                        \
-  row(web_evicted, "millrace_web_evicted_total", kCounter, "", "", "Idle connections that this server has closed for others")     \
+  row(web_evicted, "millrace_web_evicted_total", kCounter, "", "", "Connections, idle or slow, that this server has closed for others")     \
   row(web_asks, "millrace_web_asks_total", kCounter, "", "", "Calls of this server to the daemon")
 // clang-format on
 

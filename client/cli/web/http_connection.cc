@@ -13,6 +13,7 @@ namespace {
 namespace http = boost::beast::http;
 
 constexpr std::chrono::milliseconds kLinger{1'000};
+constexpr std::chrono::milliseconds kSlowReader{1'000};
 constexpr std::size_t kLingerBytes = 64 * 1024;
 
 // Of every answer: nobody frames, stores, guesses or shares what is here.
@@ -51,6 +52,11 @@ void HttpConnection::start() {
   wait_for_request();
 }
 
+bool HttpConnection::waits_for_client() const {
+  if (phase_ == Phase::kWriting) return std::chrono::steady_clock::now() - since_ > kSlowReader;
+  return phase_ == Phase::kIdle || phase_ == Phase::kReading;
+}
+
 void HttpConnection::close() {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;
@@ -68,6 +74,7 @@ void HttpConnection::close_after_answer() {
 
 void HttpConnection::enter(Phase phase, std::chrono::milliseconds within) {
   phase_ = phase;
+  since_ = std::chrono::steady_clock::now();
   deadline_.expires_after(within);
   deadline_.async_wait([self = shared_from_this()](boost::system::error_code cancelled) {
     // One that was due as the next phase began is of that phase's time.

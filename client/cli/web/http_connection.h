@@ -69,6 +69,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void start();
   bool idle() const { return phase_ == Phase::kIdle; }
+  // Whether it keeps this server waiting: for a request, the rest of one, or, longer than a moment, for taking an answer.
+  bool waits_for_client() const;
   void close();
   void close_after_answer();  // at once while it is idle
 
@@ -76,6 +78,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   enum class Phase : std::uint8_t { kIdle, kReading, kAnswering, kWriting, kClosed };
   using Response = boost::beast::http::response<boost::beast::http::span_body<const char>>;
 
+  // Which ends with the connection after `within`, unless another phase begins.
   void enter(Phase phase, std::chrono::milliseconds within);
   void wait_for_request();
   void read_head();
@@ -96,7 +99,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::optional<Response> response_;
   std::optional<boost::beast::http::response_serializer<boost::beast::http::span_body<const char>>> serializer_;
   Phase phase_ = Phase::kIdle;
-  bool last_ = false;  // the connection ends with the answer
+  std::chrono::steady_clock::time_point since_{};  // it is in that phase
+  bool last_ = false;                              // the connection ends with the answer
 };
 
 }  // namespace millrace::cli

@@ -79,8 +79,8 @@ void HttpServer::wait(Listener& listener) {
 
 void HttpServer::take(Listener& listener) {
   if (!make_room()) {
-    held_.push_back(&listener);  // until a connection ends
-    return;
+    held_.push_back(&listener);  // until a connection ends, or a reader proves slow
+    return wait_later();
   }
   UniqueFd socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!socket) {
@@ -111,10 +111,13 @@ void HttpServer::wait_later() {
 
 bool HttpServer::make_room() {
   if (connections_.size() < limits_.connections) return true;
-  const auto idle = std::find_if(connections_.begin(), connections_.end(), [](const auto& one) { return one->idle(); });
-  if (idle == connections_.end()) return false;
+  auto goes = std::find_if(connections_.begin(), connections_.end(), [](const auto& one) { return one->idle(); });
+  if (goes == connections_.end())
+    goes =
+        std::find_if(connections_.begin(), connections_.end(), [](const auto& one) { return one->waits_for_client(); });
+  if (goes == connections_.end()) return false;
   ++evicted_;
-  const std::shared_ptr<HttpConnection> oldest = *idle;
+  const std::shared_ptr<HttpConnection> oldest = *goes;
   oldest->close();
   return true;
 }

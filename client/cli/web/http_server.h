@@ -1,6 +1,7 @@
 // Takes connections from listening sockets and bounds how many there are: when as many are open as may be, a new one
-// takes the place of the one that has been without a request for longest. While all have requests, new ones wait in the
-// kernel's queue. Thread-bound(its io_context).
+// takes the place of the one that has been without a request for longest. Without such a one it takes the place of a
+// client that sends its request, or takes its answer, slowly. While all are being answered, new ones wait in the kernel's
+// queue. Thread-bound(its io_context).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -37,7 +38,7 @@ class HttpServer {
 
   void wait(Listener& listener);
   void take(Listener& listener);
-  void wait_later();  // for a connection that ends, or a moment that passes
+  void wait_later();  // until a moment has passed
   bool make_room();
   Connections::iterator place_of(const HttpConnection& connection);
 

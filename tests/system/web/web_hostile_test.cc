@@ -106,16 +106,22 @@ TEST_CASE("rubbish, bodies and halves of requests get an error or an end", "[sys
   CHECK(mill.web.figure("millrace_up") == 1);
 }
 
-TEST_CASE("readers that take nothing hold no memory to speak of, and others are served", "[system]") {
+TEST_CASE("readers that take nothing, and halves of requests, hold no memory to speak of, and others are served",
+          "[system]") {
   const HostileMill mill;
   std::vector<UniqueFd> readers;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 100; ++i) {
     readers.push_back(connected_to(mill.web.port()));
     const int little = 2'048;
     ::setsockopt(readers.back().get(), SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
     std::string requests;
     for (int k = 0; k < 100; ++k) requests += "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
     sends(readers.back(), requests);
+  }
+  std::vector<UniqueFd> halves;
+  for (int i = 0; i < 200; ++i) {
+    halves.push_back(connected_to(mill.web.port()));
+    sends(halves.back(), "GET /metrics HT");
   }
   for (int i = 0; i < 20; ++i) CHECK(mill.web.get("/healthz").status == 200);
   CHECK(resident_mebibytes(mill.web.process().pid()) < 64);
