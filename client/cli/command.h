@@ -23,6 +23,7 @@ void add_replay(Command app, Chosen& chosen);
 void add_stats(Command app, Chosen& chosen);
 void add_top(Command app, Chosen& chosen);
 void add_trace(Command app, Chosen& chosen);
+void add_why(Command app, Chosen& chosen);
 void add_devices(Command app, Chosen& chosen);
 void add_doctor(Command app, Chosen& chosen);
 void add_index(Command app, Chosen& chosen);

@@ -20,6 +20,7 @@ constexpr const char* kMillraceFooter =
     "  millrace stats --watch                           what the daemon is doing\n"
     "  millrace top                                     who has sessions, and what each one waits for\n"
     "  millrace trace 10 -o trace.pftrace               record it, for a picture at https://ui.perfetto.dev\n"
+    "  millrace why                                     why a program waits for its images, and what to change\n"
     "  millrace cache warm /data/train                  pack it once now, for the first epoch to be faster\n"
     "  millrace convert --to packed /data/train OUT     the same, kept as files, and back to the same JPEG files\n"
     "  millrace admin status                            who holds what, and what the settings file says otherwise\n"
@@ -53,6 +54,7 @@ int run_line(int argc, char** argv) {
   add_stats(app, chosen);
   add_top(app, chosen);
   add_trace(app, chosen);
+  add_why(app, chosen);
   add_devices(app, chosen);
   add_doctor(app, chosen);
   add_cache(app, chosen);

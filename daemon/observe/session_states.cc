@@ -12,7 +12,7 @@ std::string_view session_state_name(SessionState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-SessionStates::SessionStates(Clock::time_point now) : begun_(now), waited_until_(now) {
+SessionStates::SessionStates(Clock::time_point now) : begun_(now), waited_until_(now), newest_hand_over_(now) {
   changes_[0] = {SessionState::kIdle, now};
 }
 
@@ -33,7 +33,24 @@ SessionStates::Times SessionStates::times(Clock::time_point now) const {
 
 void SessionStates::handed_over(std::uint32_t slot, Clock::time_point now) {
   if (slot >= handed_over_.size()) handed_over_.resize(slot + 1);
-  handed_over_[slot] = {now, false, times(now)};
+  released(slot);  // it was, if only unheard of
+  at_newest_hand_over_ = times(now);
+  newest_hand_over_ = now;
+  handed_over_[slot] = {now, false, at_newest_hand_over_, true, held_};
+  ++held_;
+}
+
+void SessionStates::released(std::uint32_t slot) {
+  if (slot >= handed_over_.size() || !handed_over_[slot].is_held) return;
+  handed_over_[slot].is_held = false;
+  --held_;
+  ++released_;
+}
+
+SessionStates::Times SessionStates::times_since_hand_over(Clock::time_point now) const {
+  Times since = times(now);
+  for (std::size_t i = 0; i < kSessionStates; ++i) since[i] -= at_newest_hand_over_[i];
+  return since;
 }
 
 std::chrono::nanoseconds SessionStates::waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted) {
@@ -47,6 +64,8 @@ std::chrono::nanoseconds SessionStates::waited(std::uint32_t slot, std::uint64_t
   const auto bounded = std::min(nanoseconds_untrusted, static_cast<std::uint64_t>(most.count()));
   const std::chrono::nanoseconds time(static_cast<std::int64_t>(bounded));
   lay(batch, time);
+  told_ += time;
+  slot_waits_ += time * batch.beside;
   waited_until_ = batch.at;
   at_waited_until_ = batch.times;
   return time;

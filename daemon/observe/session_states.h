@@ -64,11 +64,20 @@ class SessionStates {
   void handed_over(std::uint32_t slot, Clock::time_point now = Clock::now());
   // Its program waited for the batch that was handed over in that slot. Once a batch. Returns the time that was laid.
   std::chrono::nanoseconds waited(std::uint32_t slot, std::uint64_t nanoseconds_untrusted);
+  // The program has given the batch in that slot back.
+  void released(std::uint32_t slot);
 
   std::chrono::nanoseconds age(Clock::time_point now) const { return now - begun_; }
   Times times(Clock::time_point now) const;  // add up to age()
   const Times& waits() const { return waits_; }
   std::uint64_t waits_told() const { return waits_told_; }  // batches
+  std::uint64_t released() const { return released_; }      // batches
+  // All that was told, and the same times the slots that the program held when it waited.
+  std::chrono::nanoseconds told() const { return told_; }
+  std::chrono::nanoseconds slot_waits() const { return slot_waits_; }
+  // What the session did since it handed over its newest batch, or since its beginning, and when that was.
+  Times times_since_hand_over(Clock::time_point now) const;
+  Clock::time_point newest_hand_over() const { return newest_hand_over_; }
 
  private:
   struct Change {
@@ -77,8 +86,10 @@ class SessionStates {
   };
   struct HandOver {
     Clock::time_point at;
-    bool is_told = true;  // how long its program waited for it
-    Times times{};        // until then
+    bool is_told = true;       // how long its program waited for it
+    Times times{};             // until then
+    bool is_held = false;      // by the program
+    std::uint32_t beside = 0;  // slots that the program held when it came
   };
 
   static std::chrono::nanoseconds& of(Times& times, SessionState state) {
@@ -96,7 +107,11 @@ class SessionStates {
   Times at_waited_until_{};            // times() then
   std::vector<HandOver> handed_over_;  // by slot
   Times waits_{};
-  std::uint64_t waits_told_ = 0;
+  std::uint64_t waits_told_ = 0, released_ = 0;
+  std::uint32_t held_ = 0;  // slots
+  std::chrono::nanoseconds told_{0}, slot_waits_{0};
+  Clock::time_point newest_hand_over_;
+  Times at_newest_hand_over_{};
 };
 
 }  // namespace millrace

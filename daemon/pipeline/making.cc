@@ -89,8 +89,10 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
       batch->give_up(task.index, possible.error());
       continue;
     }
-    if (!chosen->passed_over.empty() && sample.tried == 0)
+    if (!chosen->passed_over.empty() && sample.tried == 0) {
       batch->session().parts.left->tell(batch->session().id, names_[chosen->backend], chosen->passed_over);
+      batch->session().parts.signs->note_left(chosen->passed_over);
+    }
     batch->choose(task.index, chosen->backend);
     scheduler_.add(chosen->backend, batch, std::move(task));
   }
@@ -227,6 +229,11 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   }
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
+  SessionSigns& signs = *batch.session().parts.signs;
+  signs.decode += outcome.decode;
+  signs.transform += outcome.transform;
+  if (!outcome.not_begun)
+    signs.making.note(outcome.decode + outcome.transform, [&] { return batch.name_of(task.index); });
   counters_.add(MetricId::queue_time, outcome.queued);
   counters_.add(MetricId::decode_time, outcome.decode);
   counters_.add(MetricId::transform_time, outcome.transform);
@@ -234,6 +241,7 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   if (!outcome.error) {
     counters_.add(HistogramId::decode_latency, outcome.decode);
     counters_.add(MetricId::samples_completed, backends_[batch.sample(task.index).backend].label);
+    ++signs.made;
     return batch.made(task.index);
   }
   if (outcome.read_again && batch.running()) return batch.read_again(task.index);
@@ -241,7 +249,9 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   if (!elsewhere || !batch.running()) return batch.give_up(task.index, *outcome.error);
   const std::size_t by = batch.sample(task.index).backend;
   counters_.add(MetricId::samples_left, backends_[by].left);
-  batch.session().parts.left->tell(batch.session().id, "others", names_[by] + ": " + outcome.error->message);
+  const std::string why = names_[by] + ": " + outcome.error->message;
+  batch.session().parts.left->tell(batch.session().id, "others", why);
+  signs.note_left(why);
   batch.try_elsewhere(task.index, *outcome.error);
   again.push_back(std::move(task));
 }

@@ -16,6 +16,7 @@
 #include "daemon/model/owner.h"
 #include "daemon/observe/cost.h"
 #include "daemon/observe/counters.h"
+#include "daemon/observe/explain/session_signs.h"
 #include "daemon/observe/log.h"
 #include "daemon/observe/session_states.h"
 #include "daemon/slots/slot_pool.h"
@@ -69,6 +70,7 @@ struct SessionParts {
   bool cache_at_once = false;            // at the first access
   std::shared_ptr<SessionCosts> costs = std::make_shared<SessionCosts>();  // shared with the session, which tells of it
   std::shared_ptr<SessionStates> states = std::make_shared<SessionStates>();  // shared likewise
+  std::shared_ptr<SessionSigns> signs = std::make_shared<SessionSigns>();     // shared likewise
   std::shared_ptr<LeftImages> left = std::make_shared<LeftImages>();          // shared by its batches alone
 };
 

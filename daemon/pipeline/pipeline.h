@@ -106,6 +106,8 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   // The users' weights from here on, for sessions that are open and those that come.
   void set_weights(FairWeights weights) { shares_.set_weights(std::move(weights)); }
 
+  const UserShares& shares() const { return shares_; }
+
   // No new batches from here on, and those that wait fail: with `why`. `idle` is called once none is under way (at once if
   // so), unless resume() comes first.
   void drain(Error why, std::function<void()> idle);

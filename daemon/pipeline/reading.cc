@@ -389,6 +389,7 @@ std::optional<SampleTask> Reading::take(Batch& batch, Fetched item) {
   }
   batch.note_reading(item.index, item.time);
   slow_.note(batch, item.index, "reading", item.time);
+  batch.session().parts.signs->reading.note(item.time, [&] { return batch.name_of(item.index); });
   counters_.add(HistogramId::fetch_latency, item.time);
   if (const Result<void> laid_out = lay_out(batch, item); !laid_out) {
     batch.give_up(item.index, laid_out.error());

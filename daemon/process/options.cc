@@ -79,6 +79,7 @@ GrpcServer::Options grpc_options(const Settings& settings, const InForce<Limits>
           .roots = settings.roots,
           .missing_roots = [&fetcher] { return fetcher.missing_roots(); },
           .indexes_not_kept = cache != nullptr ? cache->hindrance() : "",
+          .cache_memory = settings.cache_memory,
           .admins = admins,
           .limits = limits,
           .highest_descriptor = highest_descriptor,

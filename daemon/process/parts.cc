@@ -1,5 +1,6 @@
 #include "daemon/process/parts.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -61,6 +62,10 @@ Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const 
       backends.push_back({info.name, std::move(device), info.by_pin_only});
     }
   }
+  // The processor takes what devices leave, but for those that take what names them alone.
+  std::ranges::stable_partition(backends, [](const NamedBackend& named) {
+    return !named.by_pin_only && named.backend->info().instruction_sets.empty();
+  });
   if (backends.empty())
     return Error{Code::kInvalid,
                  "no backend is left: this host lacks the devices of those that the settings want; set "

@@ -42,10 +42,12 @@ BackendInfo FakeBackend::info() const {
           .detail = options_.instant ? "decodes nothing" : "",
           .lanes = 1,
           .formats = decoded_formats(),
-          .by_pin_only = true};
+          .by_pin_only = !options_.first};
 }
 
 Result<void> FakeBackend::can_make(const SampleFacts& facts, const Recipe&) const {
+  if (options_.first && facts.source.format != ImageFormat::kJpeg)
+    return Error{Code::kUnsupported, "the made-up device decodes JPEG files alone"};
   return check_decoder(facts.source.format);
 }
 

@@ -26,6 +26,7 @@ bool set(FakeOptions& options, std::string_view key, std::uint64_t value) {
   if (key == "back_after") return options.back_after = value, true;
   if (key == "depth" && value >= 1 && value <= kMostDepth)
     return options.depth = static_cast<std::uint32_t>(value), true;
+  if (key == "first" && value <= 1) return options.first = value == 1, true;
   if (key == "instant" && value <= 1) return options.instant = value == 1, true;
   return false;
 }
@@ -41,8 +42,8 @@ Result<FakeOptions> FakeOptions::parse(std::string_view text) {
     const std::optional<std::uint64_t> value = number(item.substr(std::min(equals + 1, item.size())));
     if (!value || !set(options, item.substr(0, equals), *value))
       return Error{Code::kInvalid, '"' + printable(item) +
-                                       "\" is not an option; use delay_us, fail_every, lose_after, back_after, depth "
-                                       "or instant, each with =NUMBER"};
+                                       "\" is not an option; use delay_us, fail_every, lose_after, back_after, depth, "
+                                       "first or instant, each with =NUMBER"};
   }
   return options;
 }

@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -130,6 +131,8 @@ class Batch {
   std::optional<SlotLease> end();
 
   bool in_flight() const { return in_flight_ > 0; }
+
+  std::string name_of(std::uint32_t index) const { return source_name(request_.samples[index].source); }
 
   // Samples, by state. Made or given up: finished.
   const SampleRun& sample(std::uint32_t index) const { return samples_[index]; }

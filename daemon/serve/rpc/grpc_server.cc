@@ -26,6 +26,7 @@
 #include "daemon/serve/rpc/admin_service.h"
 #include "daemon/serve/rpc/cache_service.h"
 #include "daemon/serve/rpc/call_meter.h"
+#include "daemon/serve/rpc/explaining.h"
 #include "daemon/serve/rpc/grpc_log.h"
 #include "daemon/serve/rpc/grpc_stream.h"
 #include "daemon/serve/rpc/metric_messages.h"
@@ -183,9 +184,11 @@ class DevicesService final : public v1::Devices::CallbackService {
 // get what is true then.
 class StatisticsService final : public v1::Statistics::CallbackService {
  public:
-  StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options, StreamSurroundings& around)
+  StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options, StreamSurroundings& around,
+                    Explaining& explaining)
       : parts_(parts),
         options_(options),
+        explaining_(explaining),
         later_(parts.control),
         recordings_(around, parts.pipeline, parts.ledger, parts.counters) {}
 
@@ -205,6 +208,12 @@ class StatisticsService final : public v1::Statistics::CallbackService {
     return recordings_.begin(*call, *request_untrusted);
   }
   void end_recordings(const Error& why) { recordings_.end_all(why); }
+
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* call, const v1::ExplainRequest* request_untrusted,
+                                    v1::ExplainReply* reply) override {
+    return answer(*call, *request_untrusted, parts_.control,
+                  [this, request_untrusted, reply] { return explaining_.answer(*request_untrusted, *reply); });
+  }
 
  private:
   static constexpr std::chrono::milliseconds kBetween{10};
@@ -252,6 +261,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
 
   const GrpcServer::Parts parts_;
   const GrpcServer::Options& options_;
+  Explaining& explaining_;
   const Clock::time_point since_ = Clock::now();
   DescriptorCount descriptors_;
   boost::asio::steady_timer later_;
@@ -277,7 +287,9 @@ class GrpcServer::Impl {
                 .refusal = {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
-        statistics_(parts, options_, around_),
+        explaining_(around_, parts.pipeline, parts.counters, parts.ledger,
+                    {.cache_memory = options_.cache_memory, .missing_roots = options_.missing_roots}),
+        statistics_(parts, options_, around_, explaining_),
         cache_(around_, parts.cache) {}
 
   Result<void> listen(DaemonOrders* orders) {
@@ -295,6 +307,7 @@ class GrpcServer::Impl {
     cut_off_by(connections_.get());
     MILLRACE_TRY_VOID(break_sleeps([this](int socket) { connections_->expel_user_of(socket); }));
     set_serving(true);
+    explaining_.start();
     return {};
   }
 
@@ -319,6 +332,7 @@ class GrpcServer::Impl {
 
   void shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {
     around_.stopping = true;
+    explaining_.stop();
     refuse(stopping());
     for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(stopping());
     statistics_.end_recordings(stopping());
@@ -406,6 +420,7 @@ class GrpcServer::Impl {
   StreamSurroundings around_;
   SessionsService sessions_;
   DevicesService devices_;
+  Explaining explaining_;
   StatisticsService statistics_;
   CacheService cache_;
   std::optional<AdminService> admin_;

@@ -34,6 +34,7 @@ class GrpcServer {
     std::vector<std::string> roots;                           // the same
     std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
     std::string indexes_not_kept;                             // for clients: ImageCache::hindrance()
+    Bytes cache_memory;                                       // the setting, for those who ask why they wait
     InForce<Admins> admins;                                   // changed by apply()
     InForce<Limits> limits;
     std::chrono::milliseconds attach_within{10'000};                    // a stream without Attach ends

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "daemon/observe/explain/waited.h"
 #include "daemon/observe/trace/points.h"
 #include "daemon/serve/sessions/cost_messages.h"
 #include "daemon/serve/sessions/messages.h"
@@ -55,7 +56,8 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
                                                  .cache = parts_.cache,
                                                  .cache_at_once = parts_.cache_at_once,
                                                  .costs = costs_,
-                                                 .states = states_});
+                                                 .states = states_,
+                                                 .signs = signs_});
   hold(slots_.bytes() + (parts_.memory.empty() ? Bytes{} : parts_.arena->hand_over().bytes));
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
@@ -178,8 +180,9 @@ void Session::act(CancelRequest request) {
 void Session::act(ReleaseRequest request) {
   const Result<void> released = pipeline_.release(parts_.id, request.slot_untrusted, request.generation_untrusted);
   if (!released) return refuse({}, released.error().within("release"));
-  if (!request.waited_ns_untrusted) return;
-  costs_->add({.waited = states_->waited(request.slot_untrusted, *request.waited_ns_untrusted)});
+  if (request.waited_ns_untrusted)
+    costs_->add({.waited = states_->waited(request.slot_untrusted, *request.waited_ns_untrusted)});
+  states_->released(request.slot_untrusted);
 }
 
 void Session::act(OpenDatasetRequest request) {
@@ -243,6 +246,7 @@ void Session::listed(DatasetId id, Result<std::shared_ptr<const Dataset>> datase
     if (datasets_->drop(id)) refuse(id, message.error());
     return listings_changed();
   }
+  files_listed_ += (*dataset)->samples();
   if (datasets_->fill(id, *std::move(dataset))) publisher_.send(*std::move(message));
   listings_changed();
 }
@@ -372,6 +376,39 @@ void Session::describe_states(v1::SessionStatistics& statistics) const {
   }
   statistics.set_seconds(Seconds(states_->age(now)).count());
   statistics.set_waits_told(states_->waits_told());
+}
+
+// The first batch, and one that is not there a second after the one before, are presumed to be waited for: nobody has
+// told so yet.
+SessionLook Session::look(SessionStates::Clock::time_point now) const {
+  constexpr std::chrono::seconds kPatience{1};
+  const PublishedCounts& counts = publisher_.counts();
+  SessionLook look{.at = now,
+                   .times = states_->times(now),
+                   .waits = states_->waits(),
+                   .slot_waits = states_->slot_waits(),
+                   .told = states_->told(),
+                   .waits_told = states_->waits_told(),
+                   .released = states_->released(),
+                   .batches = counts.batches,
+                   .images = counts.samples,
+                   .bytes_read = costs_->encoded().count,
+                   .lanes = costs_->lanes(),
+                   .decode = signs_->decode,
+                   .transform = signs_->transform,
+                   .made = signs_->made,
+                   .left = signs_->left};
+  const SessionStates::Times since = states_->times_since_hand_over(now);
+  for (std::size_t i = 0; i < kSessionStates; ++i) {
+    const auto state = static_cast<SessionState>(i);
+    if (state == SessionState::kListing)
+      look.waits[i] = look.times[i];  // nothing else is under way then
+    else if (!is_programs_own(state) && (counts.batches == 0 || now - states_->newest_hand_over() > kPatience))
+      look.waits[i] += since[i];
+  }
+  signs_->reading.pass(now);
+  signs_->making.pass(now);
+  return look;
 }
 
 }  // namespace millrace

@@ -27,6 +27,8 @@
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
+#include "daemon/observe/explain/looks.h"
+#include "daemon/observe/explain/session_signs.h"
 #include "daemon/observe/job_costs.h"
 #include "daemon/observe/key_values.h"
 #include "daemon/observe/session_states.h"
@@ -130,6 +132,12 @@ class Session final : private RequestReader::Port {
   const std::shared_ptr<Account>& account() const { return parts_.account; }
   void describe(v1::SessionStatistics& statistics) const;
   void name_in_recordings() const;
+  // For those who ask why its program waits.
+  SessionLook look(SessionStates::Clock::time_point now) const;
+  SessionLook first_look() const { return {.at = opened_}; }
+  const SessionSigns& signs() const { return *signs_; }
+  const SlotPool& slots() const { return slots_; }
+  std::uint64_t files_listed() const { return files_listed_; }  // of its datasets so far
 
  private:
   void act(BatchRequest request, Charge room);
@@ -166,6 +174,7 @@ class Session final : private RequestReader::Port {
   const std::shared_ptr<JobAccount> job_;      // shared with the table of jobs, and with costs_
   const std::shared_ptr<SessionCosts> costs_;  // shared with its batches
   const std::shared_ptr<SessionStates> states_ = std::make_shared<SessionStates>(opened_);  // shared likewise
+  const std::shared_ptr<SessionSigns> signs_ = std::make_shared<SessionSigns>();            // shared likewise
   Pipeline& pipeline_;
   RingMaker& rings_;
   Counters& counters_;
@@ -181,7 +190,7 @@ class Session final : private RequestReader::Port {
   SessionListings listings_;
   std::shared_ptr<DatasetTable> datasets_;  // shared with the reader of requests
   std::vector<std::string> folders_;        // of its datasets, the first ones
-  std::uint64_t datasets_opened_ = 0, refused_ = 0;
+  std::uint64_t datasets_opened_ = 0, files_listed_ = 0, refused_ = 0;
   Bytes held_;  // memory for tensors, as its costs have it
   bool had_stream_ = false;
   bool ended_by_client_ = false;

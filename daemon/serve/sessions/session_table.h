@@ -85,6 +85,13 @@ class SessionTable final : public HandoffServer::Events {
   void refuse_opening(const Error& why);
   void leave_waiting() { handoff_->leave_waiting(); }  // UnixListener's
 
+  // look(session) at each, in the order in which they were opened.
+  template <class Look>
+  void for_each(Look look) const {
+    for (const auto& [id, session] : sessions_) look(*session);
+  }
+  const Session* session(SessionId id) const { return find(id); }  // null: none, or none any more
+
   void describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const;
   void describe_costs(v1::GetStatisticsReply& statistics) const;  // of jobs and users, and the daemon's own
   // Somebody wanted to give an order that he may not.

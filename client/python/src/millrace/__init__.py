@@ -15,6 +15,7 @@ from millrace._core.batch import Batch
 from millrace._core.cost import Cost
 from millrace._core.dataset import Dataset
 from millrace._core.epoch import Epoch, EpochShape
+from millrace._core.findings import Finding, Findings
 from millrace._core.given_order import OrderedBatch
 from millrace._core.session import Session
 from millrace._core.skipped_files import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
@@ -136,6 +137,8 @@ __all__ = [
     "Error",
     "ExactSize",
     "FailedPrecondition",
+    "Finding",
+    "Findings",
     "Forked",
     "GridCell",
     "InternalError",

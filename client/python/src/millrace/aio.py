@@ -19,6 +19,7 @@ from typing import Any
 from millrace._core.batch import Batch
 from millrace._core.dataset import Dataset
 from millrace._core.epoch import Epoch, EpochShape
+from millrace._core.findings import Findings
 from millrace._core.full_slots import SHARED
 from millrace._core.inbox import PENDING
 from millrace._core.session import PATIENCE, Session
@@ -180,6 +181,10 @@ class AsyncClient:
     async def statistics(self, timeout: float = 5.0) -> Statistics:
         """What the daemon has done and holds."""
         return await asyncio.to_thread(self._client.statistics, timeout)
+
+    async def why(self, session: int = 0, timeout: float = 5.0) -> tuple[Findings, ...]:
+        """What bounds a session now, or with 0 each one. As ``Client.why``."""
+        return await asyncio.to_thread(self._client.why, session, timeout)
 
     async def devices(self, timeout: float = 5.0) -> tuple[Device, ...]:
         """The host's preprocessing devices."""

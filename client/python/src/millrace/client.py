@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from millrace._core.cost import Cost, cost_of
+from millrace._core.findings import Findings, explain
 from millrace._core.session import HOST, Session
 from millrace._memory import cuda as _cuda
 from millrace._memory.layout import MOST_BESIDE_PIXELS
@@ -283,6 +284,16 @@ class Client:
         users = {u.uid: cost_of(u.cost) for u in reply.users}
         own = cost_of(reply.own) if reply.HasField("own") else None
         return Statistics(reply.daemon_version, reply.pid, reply.uptime_seconds, metrics, sessions, jobs, users, own, reply.cpu_seconds)
+
+    def why(self, session: int = 0, timeout: float = 5.0) -> tuple[Findings, ...]:
+        """What bounds a session now, or with 0 each one, over the last 20 seconds; printed, the words of ``millrace why``.
+
+        Raises:
+            NotFound: there is no such session.
+            Unsupported: the daemon is older and cannot say.
+        """
+        self._check()
+        return explain(self.path, self._channel, session, timeout)
 
     def devices(self, timeout: float = 5.0) -> tuple[Device, ...]:
         """The host's preprocessing devices."""

@@ -31,7 +31,7 @@ TEST_CASE("every key is there once, in a table that is explained", "[settings]")
 TEST_CASE("a backend's rules for its settings are told with file and line, as all others", "[settings]") {
   REQUIRE(parse_settings("[backends]\nfake = \"speed=3\"", "millrace.toml", keys_of_parts()).error().message ==
           "millrace.toml:2: backends.fake: \"speed=3\" is not an option; use delay_us, fail_every, lose_after, "
-          "back_after, depth or instant, each with =NUMBER");
+          "back_after, depth, first or instant, each with =NUMBER");
 }
 
 struct PartSettings {

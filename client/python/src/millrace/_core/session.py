@@ -20,6 +20,7 @@ from millrace._core.cost import Cost, session_cost
 from millrace._core.dataset import Dataset
 from millrace._core.dataset_requests import Datasets
 from millrace._core.epoch import Epoch
+from millrace._core.findings import SaysWhy
 from millrace._core.given_order import GivenOrder, OrderedBatch
 from millrace._core.inbox import Inbox
 from millrace._core.opening import open_session
@@ -42,7 +43,7 @@ PATIENCE = 120.0
 """Seconds that calls which wait for the daemon's work do so unless told otherwise; then ``DeadlineExceeded``."""
 
 
-class Session:
+class Session(SaysWhy):
     """Made by ``Client.session``; thread-safe; a context manager.
 
     If the daemon goes away, every call that waits and every later one gets ``DaemonUnavailable`` at once; batches that exist stay readable.
@@ -63,8 +64,7 @@ class Session:
         asked: dict[str, Any],
     ) -> None:
         deadline = time.monotonic() + timeout
-        self._path, self._recipe = path, recipe
-        self._batch = batch
+        self._path, self._recipe, self._batch = path, recipe, batch
         self._numbers = itertools.count(1)
         self._forked = False
         self._end: weakref.finalize[..., Session] | None = None

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 
 from millrace._core.batch import Batch
 from millrace._core.epoch import Epoch
+from millrace._core.findings import LoaderSaysWhy
 from millrace._core.session import HOST, Session
 from millrace._data.columns import Labels, each_column, selected
 from millrace._data.dataset_argument import AnyDataset, Listed, given_of
@@ -47,7 +48,7 @@ Item = TypeVar("Item")
 _RETRY = 0.25  # seconds between attempts to reconnect
 
 
-class BaseLoader(Costed, Generic[Item]):
+class BaseLoader(Costed, LoaderSaysWhy, Generic[Item]):
     """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one.
 
     Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
