@@ -94,9 +94,16 @@ void add_why(Command app, Chosen& chosen) {
   command.flag("--json", options->json, "print one JSON object a look, with all figures");
   add_connection_options(command, options->connection);
   command.footer(
-      "It looks back over 20 seconds. A program that waits for less than 5 % of its time is told that Millrace is not\n"
-      "what bounds it. Each cause has its share of the waiting, and what the program would reach without it.\n"
-      "What the words mean, and what to do: daemon/doc/why.md.\n"
+      "It looks back over 20 seconds. A program that waits for less than 5 % of its time is told that Millrace is not "
+      "what bounds it. Each cause has its share of the waiting, and what the program would reach without it. What the "
+      "codes mean, and what to do: daemon/doc/why.md.\n"
+      "\n"
+      "One of a busy host says:\n"
+      "   68 %  other_programs: 4110 images/s without it\n"
+      "         Other programs, your own among them, use 79 % of the processors...\n"
+      "         To do: Fewer threads in the other programs (OMP_NUM_THREADS...\n"
+      "\n"
+      "Exit status: 0 it was told, 1 the session is gone, 3 no daemon.\n"
       "\n"
       "Examples:\n  millrace why\n  millrace why 3 --watch\n  millrace why --json | jq "
       "'.sessions[0].findings[0].code'");

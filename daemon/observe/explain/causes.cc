@@ -115,7 +115,7 @@ std::vector<Claim> claims_of(const Scene& scene) {
   const double lanes = scene.wait(kMaking) + scene.wait(kLaneTurn), reading = scene.wait(kReading);
   const double slow_reads = reading * of_few(scene.around.reading);
   claims.push_back({CauseCode::kSlotsHeld, scene.wait(kClient) + (holds_slots(scene) ? lanes + reading : 0)});
-  claims.push_back({CauseCode::kSlowSource, scene.wait(kRequest) + scene.wait(kIdle)});
+  claims.push_back({CauseCode::kSlowSource, scene.wait(kRequest)});
   claims.push_back({CauseCode::kFilling, scene.wait(kFilling)});
   claims.push_back({CauseCode::kListing, scene.wait(kListing)});
   claims.push_back({CauseCode::kShuffling, scene.wait(kShuffling)});
