@@ -48,6 +48,7 @@ constexpr Group kGroups[] = {
      "fair.victim.statistics "
      "fair.victim.cancelled latency.busy",
      run_neighbours},
+    {"why.promise.disk why.promise.loop why.promise.share", run_why},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
     {"scrape.p50_ms scrape.p99_ms scrape.web_mib", run_scraping, Needs::kNothing},
     {"open.caller", run_opener, Needs::kNothing},

@@ -28,7 +28,7 @@ TEST_CASE("a cache that is too small for the set is named", "[system]") {
   const Program loop(epochs(session, dataset));
 
   REQUIRE(says_first_of_ours(mill, session.id(), "cache_too_small"));
-  CHECK_THAT(finding_of(mill.of(session.id()), "cache_too_small")->text, Catch::Contains("`cache.memory` (1"));
+  CHECK_THAT(finding_of(mill.last, "cache_too_small")->text, Catch::Contains("`cache.memory` (1"));
 }
 
 }  // namespace

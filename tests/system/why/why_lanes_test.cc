@@ -23,7 +23,7 @@ TEST_CASE("a session whose own images fill the lanes is told which step does", "
   const Program loop(busy(session, mill));
 
   REQUIRE(says_first_of_ours(mill, session.id(), "own_work"));
-  const SessionFindings told = mill.of(session.id());
+  const SessionFindings told = mill.last;
   const Finding& own = *finding_of(told, "own_work");
   CHECK_THAT(own.text, Catch::Contains("in decoding: 2 lanes make"));
   CHECK(figure_of(own, "lane_seconds_per_image") > 0);
@@ -41,7 +41,7 @@ TEST_CASE("another user who has the lanes is named, with both weights", "[system
   const Process alice = mill.daemon.client("work", wants, kAlice);
 
   REQUIRE(says_first_of_ours(mill, session.id(), "others_have_lanes"));
-  const Finding others = *finding_of(mill.of(session.id()), "others_have_lanes");
+  const Finding others = *finding_of(mill.last, "others_have_lanes");
   CHECK_THAT(others.text,
              Catch::Contains("of 2 lanes") &&
                  Catch::Contains("the weight of user " + std::to_string(kAlice) + " is 3, and yours is 1"));
@@ -56,7 +56,7 @@ TEST_CASE("other programs that take the processors are named", "[system]") {
   const Program loop(busy(session, mill));
 
   REQUIRE(mill.says_first(session.id(), "other_programs"));
-  CHECK(figure_of(mill.of(session.id()).findings[0], "others_processor_share") > 0.1);
+  CHECK(figure_of(mill.last.findings[0], "others_processor_share") > 0.1);
 }
 
 // Where this process may make control groups of processors: version 2, or version 1.
@@ -112,7 +112,7 @@ TEST_CASE("a device that leaves most images to the processor is named, with its 
   const Program loop(busy(session, mill));
 
   REQUIRE(says_first_of_ours(mill, session.id(), "device_leaves"));
-  const Finding left = *finding_of(mill.of(session.id()), "device_leaves");
+  const Finding left = *finding_of(mill.last, "device_leaves");
   CHECK_THAT(left.text, Catch::Contains("fake: the made-up device decodes JPEG files alone"));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a device that is lost is named", "[system]") {
   const Program loop(busy(session, mill));
 
   REQUIRE(says_first_of_ours(mill, session.id(), "device_lost"));
-  CHECK_THAT(finding_of(mill.of(session.id()), "device_lost")->text, Catch::StartsWith("fake has lost its device"));
+  CHECK_THAT(finding_of(mill.last, "device_lost")->text, Catch::StartsWith("fake has lost its device"));
 }
 
 TEST_CASE("a device that is the slowest part is named", "[system]") {

@@ -17,7 +17,7 @@ TEST_CASE("a loop that computes is told that Millrace waits for it", "[system]")
   const Program loop(epochs(session, dataset, [] { std::this_thread::sleep_for(40ms); }));
 
   REQUIRE(mill.says_first(session.id(), "loop_computes"));
-  const SessionFindings told = mill.of(session.id());
+  const SessionFindings told = mill.last;
   CHECK(told.findings.size() == 1);
   CHECK(told.waited < 0.05);
   CHECK_THAT(told.findings[0].text, Catch::StartsWith("Your loop takes ") && Catch::Contains("Millrace waits for you"));
@@ -35,7 +35,7 @@ TEST_CASE("a program that keeps its batches is told that it holds the slots", "[
   });
 
   REQUIRE(mill.says_first(session.id(), "slots_held"));
-  const SessionFindings told = mill.of(session.id());
+  const SessionFindings told = mill.last;
   CHECK(figure_of(told.findings[0], "slots") == 4);
   CHECK(figure_of(told.findings[0], "slots_held") > 2.5);
   CHECK_THAT(told.findings[0].text, Catch::Contains("of 4 slots"));

@@ -70,18 +70,17 @@ struct WhyMill {
 
   template <class Holds>
   bool eventually_says(std::uint64_t session, Holds holds) const {
-    std::optional<SessionFindings> last;
     const bool comes = eventually(
         [&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(50));
           last = of(session);
-          return holds(*last);
+          return holds(last);
         },
         std::chrono::seconds(30));
     if (!comes) {
-      for (const Finding& finding : last->findings)
+      for (const Finding& finding : last.findings)
         UNSCOPED_INFO(finding.code << ' ' << finding.share << ": " << finding.text);
-      UNSCOPED_INFO("waited " << last->waited << ", " << last->images_per_second << " images/s");
+      UNSCOPED_INFO("waited " << last.waited << ", " << last.images_per_second << " images/s");
     }
     return comes;
   }
@@ -89,6 +88,7 @@ struct WhyMill {
   TempFolder folder;
   std::vector<std::string> paths;
   Daemon daemon;
+  mutable SessionFindings last{};  // that eventually_says() got
 };
 
 inline const Finding* finding_of(const SessionFindings& session, const std::string& code) {

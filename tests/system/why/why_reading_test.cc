@@ -32,7 +32,7 @@ TEST_CASE("a slow disk is named, with what it gives and what is needed", "[syste
   const Program loop(epochs(session, dataset));
 
   REQUIRE(slow.mill.says_first(session.id(), "slow_disk"));
-  const SessionFindings told = slow.mill.of(session.id());
+  const SessionFindings told = slow.mill.last;
   const Finding& disk = told.findings[0];
   CHECK(told.waits_told);
   CHECK(disk.share > 0.5);
@@ -61,7 +61,7 @@ TEST_CASE("a few slow files are named, to their session's user and to administra
   const Program loop(epochs(session, dataset));
 
   REQUIRE(slow.mill.says_first(session.id(), "slow_files"));
-  const SessionFindings told = slow.mill.of(session.id());
+  const SessionFindings told = slow.mill.last;
   REQUIRE(told.findings[0].paths.size() == 1);
   CHECK_THAT(told.findings[0].paths[0], Catch::EndsWith("1007.jpg"));
   CHECK_THAT(told.findings[0].text, Catch::Contains("1 file"));
@@ -81,7 +81,7 @@ TEST_CASE("a full budget of encoded bytes is named", "[system]") {
   const Program loop([&] { need(waits.wait(need(waits.submit(mill.batch())))); });
 
   REQUIRE(mill.says_first(waits.id(), "encoded_in_flight"));
-  const Finding told = mill.of(waits.id()).findings[0];
+  const Finding told = mill.last.findings[0];
   CHECK_THAT(told.text, Catch::Contains("`memory.encoded_in_flight` (1"));
 }
 
@@ -109,8 +109,12 @@ TEST_CASE("a list that comes slowly is a listing", "[system]") {
 
 TEST_CASE("slots whose memory is being filled are named", "[system]") {
   const WhyMill mill;
-  Session session = need(mill.daemon.connect().open_session({.slots = 1, .batch = 4, .slot_bytes = 2_GiB}));
-  std::thread program([&] { need(session.wait(need(session.submit(mill.batch(4))), std::chrono::minutes(2))); });
+  Session session = need(mill.daemon.connect().open_session({.slots = 4, .batch = 4, .slot_bytes = 1_GiB}));
+  std::thread program([&] {
+    std::vector<Batch> held;
+    for (int i = 0; i < 4; ++i) need(session.submit(mill.batch(4)));
+    for (int i = 0; i < 4; ++i) held.push_back(need(session.next(std::chrono::minutes(2))));
+  });
 
   CHECK(mill.says_first(session.id(), "filling_slots"));
   program.join();
@@ -126,7 +130,7 @@ TEST_CASE("a daemon that drains says so before all else", "[system]") {
       Process::spawn({.argv = {bin_folder() + "/millrace", "admin", "drain", "--socket", slow.mill.daemon.socket()}});
 
   CHECK(slow.mill.says_first(session.id(), "draining"));
-  CHECK(finding_of(slow.mill.of(session.id()), "root_hangs") != nullptr);
+  CHECK(finding_of(slow.mill.last, "root_hangs") != nullptr);
 
   slow.faults.reads_hang("");
   CHECK_FALSE(need(session.wait(ticket)).failure);
