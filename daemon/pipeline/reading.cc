@@ -7,7 +7,6 @@
 
 #include "daemon/observe/log.h"
 #include "daemon/pipeline/batch/deadline.h"
-#include "daemon/pipeline/epoch/epoch_run.h"
 #include "daemon/pipeline/reading_errors.h"
 #include "daemon/pipeline/recorded.h"
 #include "daemon/plan/tensor_digest.h"
@@ -64,10 +63,6 @@ Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledge
       next_(next),
       batches_(shares),
       look_(control) {}  // the context takes what timers need while there are descriptors
-
-void Reading::begin(const BatchPtr& batch) {
-  queue(batch);
-}
 
 void Reading::queue(const BatchPtr& batch) {
   if (batch->reading.queued || pausing(*batch) || !batch->running() || !has_unread(*batch)) return;

@@ -63,7 +63,7 @@ class Reading {
   Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, const UserShares& shares,
           ControlTime& time, SlowImages& slow, Counters& counters, const Options& options, Next& next);
 
-  void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
+  void begin(const BatchPtr& batch) { queue(batch); }  // it runs; feed() then begins with it when it is its turn
   // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
   void feed();
 

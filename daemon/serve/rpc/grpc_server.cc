@@ -5,11 +5,9 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 #include <grpcpp/support/server_interceptor.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -21,7 +19,6 @@
 #include "daemon/door/sleep_breaker.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
-#include "daemon/observe/descriptors.h"
 #include "daemon/serve/parse/parse_message.h"
 #include "daemon/serve/rpc/admin_service.h"
 #include "daemon/serve/rpc/cache_service.h"
@@ -29,15 +26,13 @@
 #include "daemon/serve/rpc/explaining.h"
 #include "daemon/serve/rpc/grpc_log.h"
 #include "daemon/serve/rpc/grpc_stream.h"
-#include "daemon/serve/rpc/metric_messages.h"
-#include "daemon/serve/rpc/trace_calls.h"
+#include "daemon/serve/rpc/statistics_service.h"
+#include "daemon/serve/rpc/unary_call.h"
 #include "daemon/serve/sessions/messages.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
-#include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/base/mutex.h"
 #include "proto/base/printable.h"
-#include "proto/rpc/known.h"
 #include "proto/rpc/slots_later_metadata.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/submessages.h"
@@ -60,20 +55,6 @@ GrpcConnections::Options connection_options(const GrpcServer::Options& options) 
           .highest_descriptor = options.highest_descriptor,
           .admins = options.admins,
           .passed = options.passed};
-}
-
-// A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
-// version.
-template <class Request, class Work>
-grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, const Request& request_untrusted,
-                                 boost::asio::io_context& control, Work work) {
-  grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-  if (has_unknown_fields(request_untrusted)) {
-    reactor->Finish(to_status(unknown_field(request_untrusted)));
-    return reactor;
-  }
-  boost::asio::post(control, [reactor, work = std::move(work)]() mutable { reactor->Finish(work()); });
-  return reactor;
 }
 
 // Both are of bytes, which are looked at before they are parsed: see GrpcStream, and read_open().
@@ -178,96 +159,6 @@ class DevicesService final : public v1::Devices::CallbackService {
  private:
   boost::asio::io_context& control_;
   const Pipeline& pipeline_;
-};
-
-// However many ask, the control thread adds the figures up 100 times a second at most: those who come too soon wait, and
-// get what is true then.
-class StatisticsService final : public v1::Statistics::CallbackService {
- public:
-  StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options, StreamSurroundings& around,
-                    Explaining& explaining)
-      : parts_(parts),
-        options_(options),
-        explaining_(explaining),
-        later_(parts.control),
-        recordings_(around, parts.pipeline, parts.ledger, parts.counters) {}
-
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest* request_untrusted,
-                                v1::GetStatisticsReply* reply) override {
-    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    if (has_unknown_fields(*request_untrusted)) {
-      reactor->Finish(to_status(unknown_field(*request_untrusted)));
-      return reactor;
-    }
-    descriptors_.look(parts_.counters);
-    boost::asio::post(parts_.control, [this, reactor, reply] { ask({reactor, reply}); });
-    return reactor;
-  }
-  grpc::ServerWriteReactor<v1::TracePart>* Trace(grpc::CallbackServerContext* call,
-                                                 const v1::TraceRequest* request_untrusted) override {
-    return recordings_.begin(*call, *request_untrusted);
-  }
-  void end_recordings(const Error& why) { recordings_.end_all(why); }
-
-  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* call, const v1::ExplainRequest* request_untrusted,
-                                    v1::ExplainReply* reply) override {
-    return answer(*call, *request_untrusted, parts_.control,
-                  [this, request_untrusted, reply] { return explaining_.answer(*request_untrusted, *reply); });
-  }
-
- private:
-  static constexpr std::chrono::milliseconds kBetween{10};
-
-  struct Asked {
-    grpc::ServerUnaryReactor* call;
-    v1::GetStatisticsReply* reply;
-  };
-
-  void ask(Asked asked) {
-    asked_.push_back(asked);
-    if (asked_.size() > 1) return;
-    later_.expires_at(last_ + kBetween);
-    if (later_.expiry() <= Clock::now()) return answer_all();
-    later_.async_wait([this](boost::system::error_code cancelled) {
-      if (!cancelled) answer_all();
-    });
-  }
-
-  void answer_all() {
-    last_ = Clock::now();
-    v1::GetStatisticsReply figures;
-    add_up(figures);
-    for (const Asked& asked : std::exchange(asked_, {})) {
-      *asked.reply = figures;
-      asked.call->Finish(grpc::Status::OK);
-    }
-  }
-
-  void add_up(v1::GetStatisticsReply& reply) const {
-    reply.set_daemon_version(options_.version);
-    reply.set_settings_file(printable(options_.settings_file));
-    for (const std::string& root : options_.roots) reply.add_roots(root);
-    if (options_.missing_roots)
-      for (const std::string& root : options_.missing_roots()) reply.add_missing_roots(root);
-    reply.set_indexes_not_kept(printable(options_.indexes_not_kept));
-    reply.set_pid(::getpid());
-    reply.set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
-    parts_.counters.set(MetricId::roots, reply.roots_size());
-    parts_.counters.set(MetricId::roots_missing, reply.missing_roots_size());
-    describe(parts_.counters, reply);
-    parts_.sessions.describe(*reply.mutable_sessions());
-    parts_.sessions.describe_costs(reply);
-  }
-
-  const GrpcServer::Parts parts_;
-  const GrpcServer::Options& options_;
-  Explaining& explaining_;
-  const Clock::time_point since_ = Clock::now();
-  DescriptorCount descriptors_;
-  boost::asio::steady_timer later_;
-  Clock::time_point last_{};
-  std::vector<Asked> asked_;  // since the last answer
-  TraceCalls recordings_;
 };
 
 }  // namespace

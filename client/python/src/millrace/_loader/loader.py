@@ -56,7 +56,6 @@ class BaseLoader(Costed, LoaderSaysWhy, Generic[Item]):
     are slots. What a loop gets is memory of a slot, not a copy (unless the framework's loader says otherwise). It may be written to: pages
     that are written become this process's own, and go with the batch. Keep it and its slot is missing; when a loop keeps so many that no
     slot is left, they become copies, with a warning (``SlotsHeld``).
-
     It connects when it is first used, so it may be made before processes are started (``spawn``). Belongs to one thread.
     """
 
