@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/host/eventually.h"
+#include "tests/support/under_sanitizer.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
 #include "tests/system/web/web_server.h"
@@ -124,7 +125,7 @@ TEST_CASE("readers that take nothing, and halves of requests, hold no memory to 
     sends(halves.back(), "GET /metrics HT");
   }
   for (int i = 0; i < 20; ++i) CHECK(mill.web.get("/healthz").status == 200);
-  CHECK(resident_mebibytes(mill.web.process().pid()) < 64);
+  if (!under_sanitizer()) CHECK(resident_mebibytes(mill.web.process().pid()) < 64);  // it would count freed memory
   CHECK(mill.web.figure("millrace_web_connections") <= 64);
   CHECK(need(mill.daemon.connect().ping()).count() > 0);
 }
