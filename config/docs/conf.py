@@ -51,6 +51,7 @@ PAGES = {
         "config/prometheus/README.md": "Prometheus",
         "daemon/doc/session_time.md": None,
         "daemon/doc/costs.md": None,
+        "daemon/doc/trace.md": None,
         "daemon/doc/devices.md": None,
         "daemon/doc/gpu.md": "GPUs",
         "daemon/doc/fpga.md": "FPGA cards",

@@ -165,19 +165,23 @@ void TraceFile::add_batch_end(const Event& event) {
   writer_.end(track, event.at, {{"end", std::string_view(event.failed ? "failed" : "handed over")}});
   row->batch = 0;
   row->stage = {};
+  forget_ended(event.of.session);
 }
 
+// Its batches end when the last lane lets go of them.
 void TraceFile::end_session(const Event& event) {
   SessionRows& rows = session(event.of.session);
-  if (rows.state) writer_.end(row_number(RowKind::kState, raw(event.of.session)), event.at);
-  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
-    if (rows.rows[i].batch == 0) continue;
-    const std::uint64_t track = row_number(RowKind::kBatches, raw(event.of.session), i);
-    writer_.end(track, event.at);
-    writer_.end(track, event.at);
-  }
-  sessions_.erase(event.of.session);
+  if (std::exchange(rows.state, std::nullopt))
+    writer_.end(row_number(RowKind::kState, raw(event.of.session)), event.at);
+  rows.has_ended = true;
   session_has_ended_ = scope_.session == event.of.session;
+  forget_ended(event.of.session);
+}
+
+void TraceFile::forget_ended(SessionId id) {
+  const SessionRows& rows = sessions_.at(id);
+  if (rows.has_ended && std::ranges::all_of(rows.rows, [](const Row& row) { return row.batch == 0; }))
+    sessions_.erase(id);
 }
 
 void TraceFile::count_queue(const Event& event) {

@@ -67,7 +67,7 @@ class TraceFile {
     bool is_known = false;    // the row is written
   };
   struct SessionRows {
-    bool is_known = false;
+    bool is_known = false, has_ended = false;
     std::int64_t last = 0;  // event
     std::optional<std::uint8_t> state;
     std::vector<Row> rows;
@@ -85,6 +85,7 @@ class TraceFile {
   void add_stage(const Event& event);
   void add_batch_end(const Event& event);
   void end_session(const Event& event);
+  void forget_ended(SessionId id);
   void count_queue(const Event& event);
   SessionRows& session(SessionId id);
   void end_open(std::optional<std::int64_t> at);

@@ -218,6 +218,8 @@ TEST_CASE("millrace trace writes a file, and says what it refuses", "[system]") 
   CHECK(mill.trace({"0", "-o", file}).status == 2);
   CHECK(mill.trace({"1"}).status == 2);
   CHECK(mill.trace({"1", "-o", mill.folder / "nowhere/a"}).status == 1);
+  CHECK(run({"millrace", "trace", "1", "-o", file, "--socket", mill.folder / "nowhere"}).status == 3);
+  CHECK(contents_of(file) == before);
 }
 
 TEST_CASE("Ctrl-C ends a recording, and the file has what was recorded", "[system]") {

@@ -155,12 +155,28 @@ TEST_CASE("what is lost ends what is open, is counted, and a gap is told", "[uni
   CHECK(read.named("mr-lane-0")[0].end == 1'050);
 }
 
-TEST_CASE("a session's end ends its slices, and a recording of it alone", "[unit]") {
+TEST_CASE("a session's batches may end after it", "[unit]") {
+  FileOfEvents events;
+  events.add(state(1'000, SessionState::kMaking)).add(stage(1'100, 1, "making")).add(stage(1'110, 2, "making"));
+  events.add({.what = What::kSessionEnds, .of = kHers, .at = 1'200});
+  events.add(batch_end(1'300, 1, true)).add(stage(1'350, 2, "failing")).add(batch_end(1'400, 2, true));
+  events.file.finish(2'000);
+
+  const Recorded read = events.read();
+
+  CHECK(read.named("state")[0].end == 1'200);
+  REQUIRE(read.named("batches").size() == 2);
+  CHECK(read.named("batches")[0].end == 1'300);
+  CHECK(read.named("batches")[1].end == 1'400);
+}
+
+TEST_CASE("a session's end ends a recording of it alone", "[unit]") {
   FileOfEvents events({.user = std::nullopt, .session = SessionId{7}});
   events.add(state(1'000, SessionState::kReading)).add(stage(1'100, 1, "reading"));
   events.add({.what = What::kSessionEnds, .of = kHers, .at = 1'200});
 
   CHECK(events.file.session_has_ended());
+  events.file.finish(1'200);
   const Recorded read = events.read();
   CHECK(read.open == 0);
   CHECK(read.named("batches")[0].end == 1'200);
