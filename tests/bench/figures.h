@@ -67,6 +67,8 @@ void run_tail(const BenchOptions& options, const Report& report);
 void run_host_load(const BenchOptions& options, const Report& report);
 void run_neighbours(const BenchOptions& options, const Report& report);
 void run_why(const BenchOptions& options, const Report& report);
+void run_observe(const BenchOptions& options, const Report& report);
+void run_observe_tiny(const BenchOptions& options, const Report& report);
 void run_cache(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

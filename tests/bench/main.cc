@@ -39,6 +39,8 @@ constexpr Group kGroups[] = {
     {"control.cpu control.cpu.many fetch.cpu", run_control},
     {"cost.accounts.64 cost.accounts.8 cost.accounts.1 cost.sum", run_costs},
     {"service.ceiling", run_ceiling, Needs::kNothing},
+    {"observe.cost", run_observe},
+    {"observe.cost.tiny", run_observe_tiny, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
     {"fair.error fair.victim.priority fair.victim.urgent fair.victim.sessions fair.victim.giants fair.victim.sparse "

@@ -17,7 +17,7 @@ SEGMENT = 900 << 20  # what handover.x10 takes of /dev/shm
 PICTURES = 48
 
 SERVICE = {"service.efficiency.1", "service.cpu.1", "service.ceiling", "daemon.rss", "daemon.rss.growth"}
-SERVICE |= {"control.cpu", "control.cpu.many", "fetch.cpu", "service.efficiency.packed.1", "batch.tail"}
+SERVICE |= {"control.cpu", "control.cpu.many", "fetch.cpu", "service.efficiency.packed.1", "batch.tail", "observe.cost", "observe.cost.tiny"}
 TWO_CORES = {"service.efficiency.packed.2", "service.efficiency.2", "service.cpu.2", "daemon.scaling"}
 ENGINE = {"jpeg.entropy", "jpeg.entropy.indexed", "jpeg.entropy.restarts", "jpeg.decode.exact", "train.exact.first", "train.exact.indexed"}
 ENGINE |= {"train.exact.recording", "train.fast.first", "train.fast.indexed"}
@@ -50,7 +50,7 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
     wanted = SERVICE | ENGINE | PACKED | CACHE | HOST | ISOLATION | STAGES
-    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "packed", "engine", "cache", "idle", "isolation"]
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "packed", "engine", "cache", "idle", "isolation", "observe"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if os.geteuid() == 0:

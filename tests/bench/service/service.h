@@ -51,6 +51,7 @@ class Service {
   }
 
   Statistics statistics() { return must(rig_.client.statistics(), "asking for statistics"); }
+  const std::string& socket() const { return rig_.client.socket(); }
   std::int32_t daemon_pid() const { return rig_.daemon.pid(); }
 
  private:
