@@ -1,4 +1,5 @@
 // What each cause is called, what it says, and what it advises.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -100,7 +101,7 @@ void tell_files(Cause& cause, const Scene& scene) {
                    {"other_seconds", "seconds", others}};
 }
 
-void tell_others(double wait, Cause& cause, const Scene& scene) {
+void tell_others(Cause& cause, const Scene& scene) {
   const Circumstances& around = scene.around;
   const double mine = scene.lanes / scene.seconds(), all = scene.all_lanes / scene.seconds();
   cause.text =
@@ -113,7 +114,7 @@ void tell_others(double wait, Cause& cause, const Scene& scene) {
     cause.text += words(": the weight of user %u is %u, and yours is %u.", most.uid, most.weight, around.weight);
     cause.advice = "`fair.weights` says who gets how much of the lanes; or fewer jobs at once, or more of `lanes.cpu`.";
   }
-  cause.images_per_second = scene.rate_with_lanes(wait);
+  cause.images_per_second = scene.rate_with_lanes_times(mine > 0 ? all / mine : 1);
   cause.figures = {{"own_lanes", "", mine},
                    {"other_lanes", "", std::max(0.0, all - mine)},
                    {"lanes", "", static_cast<double>(around.lanes)}};
@@ -163,6 +164,7 @@ void tell_processors(CauseCode code, Cause& cause, const Scene& scene) {
     cause.advice =
         "Raise `cpu.max` (CPUQuota= of the unit, or the container's limit), or set `lanes.cpu` to what it "
         "allows.";
+    cause.images_per_second = scene.rate_with_lanes_times(1 / std::max(0.02, 1 - scene.cut));
     cause.figures = {{"periods_cut_share", "", scene.cut}};
     return;
   }
@@ -171,6 +173,7 @@ void tell_processors(CauseCode code, Cause& cause, const Scene& scene) {
       "without one for %d %% of that time.",
       percent(scene.others_use), percent(scene.lacked));
   cause.advice = "Fewer threads in the other programs (OMP_NUM_THREADS, workers), or other processors for them.";
+  cause.images_per_second = scene.rate_with_lanes_times(1 / std::max(0.02, 1 - scene.lacked));
   cause.figures = {{"others_processor_share", "", scene.others_use}, {"lanes_lacked_share", "", scene.lacked}};
 }
 
@@ -269,7 +272,7 @@ void tell(CauseCode code, double wait, Cause& cause, const Scene& scene) {
     case CauseCode::kSlowFiles:
       return tell_files(cause, scene);
     case CauseCode::kOthersHaveLanes:
-      return tell_others(wait, cause, scene);
+      return tell_others(cause, scene);
     case CauseCode::kOwnWork:
       return tell_own_work(wait, cause, scene);
     case CauseCode::kFirstEpoch:

@@ -120,7 +120,7 @@ std::vector<Claim> claims_of(const Scene& scene) {
   claims.push_back({CauseCode::kListing, scene.wait(kListing)});
   claims.push_back({CauseCode::kShuffling, scene.wait(kShuffling)});
   claims.push_back(
-      {scene.around.others.empty() ? CauseCode::kSlowDisk : CauseCode::kOthersRead, scene.wait(kReadTurn)});
+      {scene.around.other_sessions == 0 ? CauseCode::kSlowDisk : CauseCode::kOthersRead, scene.wait(kReadTurn)});
   claims.push_back({CauseCode::kEncodedInFlight, scene.wait(kReadBudget)});
   claims.push_back({scene.shortages > 0 ? CauseCode::kHostShort : CauseCode::kRootHangs, scene.wait(kHost)});
   claims.push_back({CauseCode::kMemoryDecoding, scene.wait(kDecodingBudget)});

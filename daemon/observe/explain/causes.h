@@ -27,7 +27,8 @@ struct Circumstances {
   std::uint32_t slots = 0, slots_not_ready = 0;
   std::uint64_t files = 0;  // of the session's datasets
   std::uint32_t weight = 1;
-  std::vector<OtherUser> others{};  // who have sessions; the one who may have most first
+  std::uint32_t other_sessions = 0;  // of anybody
+  std::vector<OtherUser> others{};   // who have sessions; the one who may have most first
   SlowFiles::Sums reading{}, making{};
   std::string left_because{};         // the last reason why a device left an image to others
   std::optional<std::string> lost{};  // a device: "cuda:0"

@@ -63,7 +63,12 @@ struct Scene {
   double lanes_can() const { return lane_time_an_image() > 0 ? around.lanes / lane_time_an_image() : 0; }
   // Images a second that the program would reach if it had not waited for so many seconds.
   double rate_without(double wait) const { return images / std::max(seconds() - wait, 0.02 * seconds()); }
-  // The same where the lanes still are as many.
+  // That it would reach if lanes made so many times what they make now, and it waited for nothing else from them.
+  double rate_with_lanes_times(double factor) const {
+    const double lane_waits = wait(SessionState::kMaking) + wait(SessionState::kLaneTurn);
+    return std::min(rate() * factor, rate_without(lane_waits));
+  }
+  // As rate_without(), where the lanes still are as many.
   double rate_with_lanes(double wait) const {
     return lanes_can() > 0 ? std::max(rate(), std::min(rate_without(wait), lanes_can())) : rate_without(wait);
   }

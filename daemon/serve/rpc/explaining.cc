@@ -123,6 +123,7 @@ Circumstances Explaining::circumstances_of(const Session& session) const {
                        .slots_not_ready = session.slots().slots_not_ready(),
                        .files = session.files_listed(),
                        .weight = pipeline_.shares().weight_of(session.caller().user()),
+                       .other_sessions = static_cast<std::uint32_t>(around_.sessions.sessions() - 1),
                        .others = others_of(session),
                        .reading = session.signs().reading.sums(),
                        .making = session.signs().making.sums(),

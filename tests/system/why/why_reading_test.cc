@@ -109,7 +109,8 @@ TEST_CASE("a list that comes slowly is a listing", "[system]") {
 
 TEST_CASE("slots whose memory is being filled are named", "[system]") {
   const WhyMill mill;
-  Session session = need(mill.daemon.connect().open_session({.slots = 4, .batch = 4, .slot_bytes = 1_GiB}));
+  Session session = need(
+      mill.daemon.connect().open_session({.slots = 4, .batch = 4, .recipe = Recipe::train(32), .slot_bytes = 1_GiB}));
   std::thread program([&] {
     std::vector<Batch> held;
     for (int i = 0; i < 4; ++i) need(session.submit(mill.batch(4)));
