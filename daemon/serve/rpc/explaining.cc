@@ -154,6 +154,7 @@ void Explaining::answer(const Session& session, bool history, bool paths, v1::Se
   findings.set_session_id(raw(session.id()));
   findings.set_name(session.name());
   findings.set_uid(session.caller().uid);
+  findings.set_job(session.job());
   const auto kept = kept_.find(session.id());
   if (kept == kept_.end()) return write(explain_now(session, session.first_look()), paths, findings);
   Kept& known = kept->second;

@@ -90,7 +90,7 @@ def test_str_has_the_words_of_the_command_line(client: millrace.Client, daemon: 
             [millrace_program(), "why", str(session.id), "--socket", daemon.address], check=True, capture_output=True, text=True
         ).stdout
         told = session.why()
-    assert told.name == "train"
+    assert told.name == told.job == "train"
     assert told.findings[0].code == "idle"
     assert without_figures(printed) == without_figures(f"{told}\n")
 
