@@ -23,12 +23,15 @@ constexpr auto kPatience = 3s;
 
 }  // namespace
 
-// A call under way. The last of those who hold it, gRPC's thread or the io_context's, lets it go.
-template <class Message>
-struct DaemonLink::Call {
+// A call under way, of the io_context's thread alone: with the last channel gRPC ends and joins its threads for callbacks,
+// so that one of these that let it go would wait for itself, and go on with what is freed.
+struct DaemonLink::Beginning {
   std::shared_ptr<DaemonChannel> channel;
-  std::unique_ptr<v1::Statistics::Stub> stub;
   grpc::ClientContext context;
+};
+template <class Message>
+struct DaemonLink::Call : Beginning {
+  std::unique_ptr<v1::Statistics::Stub> stub;
   v1::ExplainRequest request;
   std::shared_ptr<Message> reply = std::make_shared<Message>();
 };
@@ -38,8 +41,8 @@ DaemonLink::DaemonLink(boost::asio::io_context& context, Address address)
 
 // A thread of gRPC may still be about to leave its last call.
 DaemonLink::~DaemonLink() {
-  for (const std::weak_ptr<grpc::ClientContext>& call : under_way_)
-    while (!call.expired()) std::this_thread::sleep_for(1ms);
+  for (const std::weak_ptr<const int>& one : callbacks_)
+    while (!one.expired()) std::this_thread::sleep_for(1ms);
 }
 
 std::shared_ptr<DaemonChannel> DaemonLink::channel() {
@@ -50,8 +53,8 @@ std::shared_ptr<DaemonChannel> DaemonLink::channel() {
 void DaemonLink::stop() {
   stopped_ = true;
   next_explanation_.cancel();
-  for (const std::weak_ptr<grpc::ClientContext>& call : under_way_)
-    if (const auto context = call.lock()) context->TryCancel();
+  while (!to_explain_.empty()) end_turn(Error{Code::kCancelled, "this server is stopping"}, false);
+  for (const auto& call : under_way_) call->context.TryCancel();
 }
 
 // Whether `then` has its answer, or waits with others for one that is under way.
@@ -74,19 +77,23 @@ void DaemonLink::ask(Start start, Then<Message> then) {
   call->channel = channel();
   call->stub = v1::Statistics::NewStub(call->channel->grpc());
   call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  std::erase_if(under_way_, [](const auto& one) { return one.expired(); });
-  under_way_.push_back(std::shared_ptr<grpc::ClientContext>(call, &call->context));
+  const auto place = under_way_.insert(under_way_.end(), call);
+  const auto callback = std::make_shared<const int>(0);  // goes after all else that the callback has
+  std::erase_if(callbacks_, [](const auto& one) { return one.expired(); });
+  callbacks_.push_back(callback);
   auto work = boost::asio::make_work_guard(context_);
-  start(*call, [this, call, work = std::move(work), then = std::move(then)](const grpc::Status& status) {
+  start(*call, [this, callback, place, raw = call.get(), work = std::move(work),
+                then = std::move(then)](const grpc::Status& status) {
     // Finding words for a failure may take a moment, which the io_context has not.
-    Outcome<Message> outcome = std::shared_ptr<const Message>(call->reply);
+    Outcome<Message> outcome = std::shared_ptr<const Message>(raw->reply);
     if (!status.ok() && status.error_code() == grpc::StatusCode::UNIMPLEMENTED)
       outcome = Error{Code::kUnsupported, "the daemon at " + address_.target() +
                                               " is older than this program: it cannot say why sessions wait"};
     else if (!status.ok())
-      outcome = call->channel->explain(status, call->context);
-    boost::asio::post(context_, [this, call, then, outcome = std::move(outcome)] {
-      if (!outcome && outcome.error().code == Code::kUnavailable && channel_ == call->channel) channel_ = nullptr;
+      outcome = raw->channel->explain(status, raw->context);
+    boost::asio::post(context_, [this, place, then, outcome = std::move(outcome)] {
+      if (!outcome && outcome.error().code == Code::kUnavailable && channel_ == (*place)->channel) channel_ = nullptr;
+      under_way_.erase(place);
       then(outcome);
     });
   });
@@ -110,7 +117,7 @@ void DaemonLink::explain(std::uint64_t session, bool history, Then<v1::ExplainRe
   forget_old();
   const Explained which{session, history};
   if (joined(explained_[which], kExplanationFresh, then)) return;
-  to_explain_.push_back(which);
+  to_explain_.push_back({which, std::chrono::steady_clock::now() + kPatience});
   if (to_explain_.size() == 1) explain_next();
 }
 
@@ -119,24 +126,37 @@ void DaemonLink::explain_next() {
   if (to_explain_.empty()) return;
   next_explanation_.expires_at(std::max(next_explanation_.expiry(), std::chrono::steady_clock::now()));
   next_explanation_.async_wait([this](boost::system::error_code) {
+    if (stopped_) return;
+    const Turn turn = to_explain_.front();
+    if (std::chrono::steady_clock::now() >= turn.until) {  // those who asked may have gone: the later ones still wait
+      end_turn(Error{Code::kDeadline, "more reasons are asked for than the daemon tells: ask again"}, false);
+      return explain_next();
+    }
     next_explanation_.expires_after(kBetweenExplanations);
-    const Explained which = to_explain_.front();
     ask<v1::ExplainReply>(
-        [&which](Call<v1::ExplainReply>& call, std::function<void(grpc::Status)> done) {
-          call.request.set_session_id(which.first);
-          call.request.set_history(which.second);
+        [&turn](Call<v1::ExplainReply>& call, std::function<void(grpc::Status)> done) {
+          call.request.set_session_id(turn.which.first);
+          call.request.set_history(turn.which.second);
           call.stub->async()->Explain(&call.context, &call.request, call.reply.get(), std::move(done));
         },
-        [this, which](const Outcome<v1::ExplainReply>& outcome) {
-          Shared<v1::ExplainReply>& shared = explained_[which];
-          shared.last = outcome;
-          shared.at = std::chrono::steady_clock::now();
-          const auto waiting = std::exchange(shared.waiting, {});
-          to_explain_.pop_front();
+        [this](const Outcome<v1::ExplainReply>& outcome) {
+          if (stopped_) return;
+          end_turn(outcome, true);
+          const bool silent =
+              !outcome && (outcome.error().code == Code::kUnavailable || outcome.error().code == Code::kDeadline);
+          while (silent && !to_explain_.empty()) end_turn(outcome, true);  // the daemon has nothing for these either
           explain_next();
-          for (const auto& waits : waiting) waits(outcome);
         });
   });
+}
+
+// Of the first one in the queue. `kept`: the outcome is also for those who ask in the next moment.
+void DaemonLink::end_turn(const Outcome<v1::ExplainReply>& outcome, bool kept) {
+  Shared<v1::ExplainReply>& shared = explained_[to_explain_.front().which];
+  to_explain_.pop_front();
+  shared.last = kept ? std::optional(outcome) : std::nullopt;
+  shared.at = std::chrono::steady_clock::now();
+  for (const auto& waits : std::exchange(shared.waiting, {})) waits(outcome);
 }
 
 void DaemonLink::forget_old() {

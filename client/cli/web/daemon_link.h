@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,7 +35,8 @@ class DaemonLink {
   // At most four times a second of the daemon.
   void statistics(Then<v1::GetStatisticsReply> then);
   // Of one session, or of all where it is 0; at most 20 times a second of the daemon. kNotFound: there is no such
-  // session. kUnsupported: the daemon is older. No paths: the caller here is anybody.
+  // session. kUnsupported: the daemon is older. kDeadline: no answer in three seconds, of the queue or the daemon. No
+  // paths: the caller here is anybody.
   void explain(std::uint64_t session, bool history, Then<v1::ExplainReply> then);
 
   std::uint64_t asks() const { return asks_; }
@@ -48,15 +50,21 @@ class DaemonLink {
     std::chrono::steady_clock::time_point at{};
     std::vector<Then<Message>> waiting;
   };
+  struct Beginning;
   template <class Message>
   struct Call;
   using Explained = std::pair<std::uint64_t, bool>;
+  struct Turn {
+    Explained which;
+    std::chrono::steady_clock::time_point until{};  // it is of use
+  };
 
   template <class Message>
   bool joined(Shared<Message>& shared, std::chrono::milliseconds fresh_for, Then<Message>& then) const;
   template <class Message, class Start>
   void ask(Start start, Then<Message> then);
   void explain_next();
+  void end_turn(const Outcome<v1::ExplainReply>& outcome, bool kept);
   void forget_old();
   // A channel that has failed waits longer and longer before it tries again: a new one tries at once.
   std::shared_ptr<DaemonChannel> channel();
@@ -66,9 +74,10 @@ class DaemonLink {
   std::shared_ptr<DaemonChannel> channel_;  // nullptr: one is to be made
   Shared<v1::GetStatisticsReply> statistics_;
   std::map<Explained, Shared<v1::ExplainReply>> explained_;
-  std::deque<Explained> to_explain_;
+  std::deque<Turn> to_explain_;  // each has one who waits
   boost::asio::steady_timer next_explanation_;
-  std::vector<std::weak_ptr<grpc::ClientContext>> under_way_;
+  std::list<std::shared_ptr<Beginning>> under_way_;
+  std::vector<std::weak_ptr<const int>> callbacks_;  // that a thread of gRPC has, or will have
   bool stopped_ = false;
   std::uint64_t asks_ = 0;
 };

@@ -36,6 +36,22 @@ std::string_view ours(boost::beast::string_view text) {
   return {text.data(), text.size()};
 }
 
+// What a request asks for: "/metrics", or, as clients say to proxies, "http://gpu7:9464/metrics", whose name counts
+// as the Host's does.
+struct Target {
+  std::string_view path;
+  std::optional<std::string_view> host;
+};
+
+Target target_of(std::string_view text_untrusted) {
+  constexpr std::string_view kScheme = "http://";
+  if (!text_untrusted.starts_with(kScheme)) return {.path = text_untrusted, .host = std::nullopt};
+  text_untrusted.remove_prefix(kScheme.size());
+  const std::size_t end = std::min(text_untrusted.find_first_of("/?"), text_untrusted.size());
+  const std::string_view path = text_untrusted.substr(end);
+  return {.path = path.empty() ? "/" : path, .host = text_untrusted.substr(0, end)};
+}
+
 }  // namespace
 
 WebAnswer words(unsigned status, std::string text) {
@@ -121,7 +137,7 @@ void HttpConnection::has_head(boost::system::error_code error) {
     return send(*std::move(wrong));
   }
   enter(Phase::kAnswering, shared_.limits.answer_within);
-  const std::string_view target = ours(request_->get().target());
+  const std::string_view target = target_of(ours(request_->get().target())).path;
   const std::size_t query = std::min(target.find('?'), target.size());
   WebRequest request{.path_untrusted = std::string(target.substr(0, query)),
                      .query_untrusted = std::string(target.substr(std::min(query + 1, target.size()))),
@@ -136,14 +152,17 @@ std::optional<WebAnswer> HttpConnection::complaint() const {
   const auto hosts = request.equal_range(http::field::host);
   const auto count = std::distance(hosts.first, hosts.second);
   if (count > 1 || (count == 0 && request.version() >= 11)) return words(400, "the request needs one Host");
-  if (count == 1 && !shared_.names.has(ours(hosts.first->value())))
-    return words(421, "this server is not called so: `millrace web --host NAME` gives it a name");
+  const std::optional<std::string_view> in_target = target_of(ours(request.target())).host;
+  const bool known =
+      (count == 0 || shared_.names.has(ours(hosts.first->value()))) && (!in_target || shared_.names.has(*in_target));
+  if (!known) return words(421, "this server is not called so: `millrace web --host NAME` gives it a name");
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
     WebAnswer answer = words(405, "GET and HEAD alone");
     answer.headers.emplace_back("Allow", "GET, HEAD");
     return answer;
   }
-  if (request_->chunked() || request_->content_length().value_or(0) > 0)
+  // Of any transfer coding: what follows such a head would be read as a request of its own.
+  if (request.count(http::field::transfer_encoding) > 0 || request_->content_length().value_or(0) > 0)
     return words(400, "a request has no body here");
   return std::nullopt;
 }

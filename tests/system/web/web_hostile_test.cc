@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/host/eventually.h"
+#include "tests/support/pictures/image_folder.h"
 #include "tests/support/under_sanitizer.h"
 #include "tests/system/support/daemon.h"
 #include "tests/system/support/need.h"
@@ -92,12 +94,14 @@ TEST_CASE("rubbish, bodies and halves of requests get an error or an end", "[sys
         std::string("GET\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
         std::string("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello"),
         std::string("GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
         std::string("GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n"),
         std::string("GET / HTTP/1.1\r\nHost : localhost\r\n\r\n"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
     const HttpReply reply = mill.web.raw(request);
     INFO(request << ": " << reply.head);
     CHECK(reply.status >= 400);
     CHECK(reply.status < 500);
+    CHECK(reply.body.find("HTTP/1.1") == reply.body.rfind("HTTP/1.1"));  // what follows the head is no request
   }
   for (int i = 0; i < 200; ++i) {
     const UniqueFd socket = connected_to(mill.web.port());
@@ -141,6 +145,34 @@ TEST_CASE("a client that asks for session after session keeps the daemon no busi
   const double asks = mill.web.figure("millrace_web_asks_total") - before;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   CHECK(asks <= took.count() * 24 + 4);  // 20 explanations and 4 of all figures
+}
+
+TEST_CASE("it lives through question after question that no daemon answers", "[system]") {
+  const TempFolder folder;
+  const WebServer web(folder / "none.sock");
+  for (int i = 1; i <= 200; ++i) REQUIRE(web.get("/api/why/" + std::to_string(i)).status == 503);
+  CHECK(web.figure("millrace_up") == 0);
+  web.process().kill(SIGTERM);
+  CHECK(web.process().wait() == 0);
+  CHECK(web.process().errors().empty());
+}
+
+TEST_CASE("reasons that nobody waits for any more keep later ones waiting no longer than the daemon does", "[system]") {
+  HostileMill mill;
+  mill.daemon.kill(SIGSTOP);
+  for (int i = 1; i <= 60; ++i) {
+    const UniqueFd gone = connected_to(mill.web.port());
+    sends(gone, "GET /api/why/" + std::to_string(i) + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  }
+  const int status =
+      mill.web.get("/api/why").status;  // not 0: each before it has three seconds of the daemon's silence
+  CHECK((status == 503 || status == 504));
+  const UniqueFd waits = connected_to(mill.web.port());
+  for (int i = 1; i <= 60; ++i)
+    sends(waits, "GET /api/why/" + std::to_string(i) + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  mill.web.process().kill(SIGTERM);
+  CHECK(mill.web.process().wait() == 0);
+  mill.daemon.kill(SIGCONT);
 }
 
 }  // namespace

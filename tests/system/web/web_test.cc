@@ -157,6 +157,10 @@ TEST_CASE("GET and HEAD alone, of what is there, under names that are ours", "[s
   }
   CHECK(mill.web.raw("GET / HTTP/1.1\r\nConnection: close\r\n\r\n").status == 400);
   CHECK(mill.web.raw("GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.org\r\n\r\n").status == 400);
+  CHECK(mill.web.get("http://localhost:9464/healthz").body == "ok\n");
+  CHECK(mill.web.get("http://localhost").body.starts_with("<!DOCTYPE html>"));
+  CHECK(mill.web.get("http://evil.example.org/healthz").status == 421);
+  CHECK(mill.web.raw("GET http://localhost/ HTTP/1.1\r\nHost: evil.org\r\nConnection: close\r\n\r\n").status == 421);
   const WebServer named(mill.daemon.socket(), {"--listen", "127.0.0.1:0", "--host", "gpu7.example.org"});
   CHECK(named.raw("GET / HTTP/1.1\r\nHost: GPU7.example.org:80\r\nConnection: close\r\n\r\n").status == 200);
   CHECK(named.raw("GET / HTTP/1.1\r\nHost: gpu8.example.org\r\nConnection: close\r\n\r\n").status == 421);
