@@ -26,8 +26,14 @@ std::optional<double> host_uptime() {
   return seconds;
 }
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+// When the host was started, in whole seconds since 1970, as the kernel says. The time now, less the uptime, would be
+// another one at each scrape, and programs take a change for a new process.
+double host_start() {
+  std::ifstream file("/proc/stat");
+  std::string word;
+  for (double seconds = 0; file >> word;)
+    if (word == "btime" && file >> seconds) return seconds;
+  return 0;
 }
 
 }  // namespace
@@ -52,7 +58,7 @@ std::optional<ProcessFigures> process_figures(pid_t pid, std::chrono::duration<d
   return ProcessFigures{.cpu_seconds = (user + system) / ticks,
                         .resident_bytes = pages * static_cast<double>(::sysconf(_SC_PAGESIZE)),
                         .virtual_bytes = size,
-                        .start_seconds = now_seconds() - age,
+                        .start_seconds = host_start() + start / ticks,
                         .threads = threads};
 }
 

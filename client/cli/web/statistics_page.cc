@@ -14,7 +14,6 @@
 namespace millrace::cli {
 namespace {
 
-constexpr std::size_t kMostValues = 64;  // of a label, "other" among them
 constexpr std::string_view kOther = "other";
 
 using Samples = std::map<std::vector<std::string>, double>;  // by the values of labels: what has the same ones adds up
@@ -71,17 +70,18 @@ void expose(WebFamily id, double value, Exposition& page) {
   expose(id, Samples{{{}, value}}, page);
 }
 
-// One family of those of all `items`. `key`: the first labels of an item; of the items beyond the first 63 all are
-// "other". `fill`: adds the item's samples, whose labels begin with its key.
+// What is not told by labels of its own.
+std::vector<std::string> as_other(std::vector<std::string> labels) {
+  std::fill(labels.begin(), labels.end(), std::string(kOther));
+  return labels;
+}
+
+// One family of those of all `items`. `key`: the first labels of an item. `fill`: adds the item's samples, whose labels
+// begin with its key.
 template <class Items, class Key, class Fill>
 void expose_each(WebFamily id, const Items& items, const Key& key, const Fill& fill, Exposition& page) {
   Samples samples;
-  std::size_t place = 0;
-  for (const auto& item : items) {
-    std::vector<std::string> labels = key(item);
-    if (place++ >= kMostValues - 1) std::fill(labels.begin(), labels.end(), std::string(kOther));
-    fill(item, labels, samples);
-  }
+  for (const auto& item : items) fill(item, key(item), samples);
   expose(id, samples, page);
 }
 
@@ -90,13 +90,14 @@ std::vector<std::string> with(std::vector<std::string> labels, const std::string
   return labels;
 }
 
-void expose_sessions(const v1::GetStatisticsReply& statistics, Exposition& page) {
+void expose_sessions(const v1::GetStatisticsReply& statistics, const LabelPlaces& places, Exposition& page) {
   using Session = v1::SessionStatistics;
   std::vector<Session> sessions(statistics.sessions().begin(), statistics.sessions().end());
-  // The oldest first, so that a session stays what it is while younger ones come and go.
-  std::sort(sessions.begin(), sessions.end(),
-            [](const Session& a, const Session& b) { return a.session_id() < b.session_id(); });
-  const auto key = [](const Session& one) { return std::vector<std::string>{std::to_string(one.session_id())}; };
+  const auto labelled = [&](const Session& one, std::vector<std::string> labels) {
+    return places.has(one) ? std::move(labels) : as_other(std::move(labels));
+  };
+  if (places.has_ended()) sessions.push_back(places.ended());
+  const auto key = [&](const Session& one) { return labelled(one, {std::to_string(one.session_id())}); };
   const auto each = [&](WebFamily id, auto figure) {
     expose_each(
         id, sessions, key,
@@ -115,9 +116,9 @@ void expose_sessions(const v1::GetStatisticsReply& statistics, Exposition& page)
   };
   expose_each(
       WebFamily::session_info, sessions,
-      [](const Session& one) {
-        return std::vector<std::string>{std::to_string(one.session_id()), one.name(), one.job(),
-                                        std::to_string(one.uid()), std::to_string(one.pid())};
+      [&](const Session& one) {
+        return labelled(one, {std::to_string(one.session_id()), one.name(), one.job(), std::to_string(one.uid()),
+                              std::to_string(one.pid())});
       },
       [](const Session&, const std::vector<std::string>& labels, Samples& samples) { samples[labels] = 1; }, page);
   each(WebFamily::session_age, &Session::seconds);
@@ -170,9 +171,10 @@ void expose_costs(WebFamily first, const Items& items, const Key& key, Expositio
   each(&v1::Cost::waited_seconds);
 }
 
-void expose_jobs(const v1::GetStatisticsReply& statistics, Exposition& page) {
-  const auto key = [](const v1::JobStatistics& job) {
-    return std::vector<std::string>{job.name(), std::to_string(job.uid())};
+void expose_jobs(const v1::GetStatisticsReply& statistics, const LabelPlaces& places, Exposition& page) {
+  const auto key = [&](const v1::JobStatistics& job) {
+    std::vector<std::string> labels{job.name(), std::to_string(job.uid())};
+    return places.has(job) ? labels : as_other(labels);
   };
   const auto each = [&](WebFamily id, auto figure) {
     expose_each(
@@ -187,7 +189,10 @@ void expose_jobs(const v1::GetStatisticsReply& statistics, Exposition& page) {
   expose_costs(WebFamily::job_cpu, statistics.jobs(), key, page);
   expose_costs(
       WebFamily::user_cpu, statistics.users(),
-      [](const v1::UserStatistics& user) { return std::vector<std::string>{std::to_string(user.uid())}; }, page);
+      [&](const v1::UserStatistics& user) {
+        return std::vector<std::string>{places.has(user) ? std::to_string(user.uid()) : std::string(kOther)};
+      },
+      page);
   Samples own;
   add_cpu(statistics.own(), {}, own);
   expose(WebFamily::own_cpu, own, page);
@@ -196,8 +201,8 @@ void expose_jobs(const v1::GetStatisticsReply& statistics, Exposition& page) {
 
 }  // namespace
 
-std::string statistics_page(const v1::GetStatisticsReply* statistics_untrusted, const WebFigures& web,
-                            Exposition::Form form) {
+std::string statistics_page(const v1::GetStatisticsReply* statistics_untrusted, const LabelPlaces& places,
+                            const WebFigures& web, Exposition::Form form) {
   Exposition page(form);
   expose(WebFamily::up, statistics_untrusted != nullptr ? 1 : 0, page);
   if (statistics_untrusted != nullptr) {
@@ -206,8 +211,8 @@ std::string statistics_page(const v1::GetStatisticsReply* statistics_untrusted, 
     expose(WebFamily::uptime, statistics.uptime_seconds(), page);
     expose(WebFamily::cpu, statistics.cpu_seconds(), page);
     expose_table(statistics, page);
-    expose_sessions(statistics, page);
-    expose_jobs(statistics, page);
+    expose_sessions(statistics, places, page);
+    expose_jobs(statistics, places, page);
     expose(process_figures(statistics.pid(), std::chrono::duration<double>(statistics.uptime_seconds())), page);
   }
   expose(WebFamily::web_connections, static_cast<double>(web.connections), page);

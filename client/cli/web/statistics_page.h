@@ -6,6 +6,7 @@
 #include <string>
 
 #include "client/cli/web/exposition.h"
+#include "client/cli/web/label_places.h"
 #include "millrace/v1/statistics.pb.h"
 
 namespace millrace::cli {
@@ -18,8 +19,9 @@ struct WebFigures {
   std::uint64_t asks = 0;
 };
 
-// `statistics_untrusted`: nullptr without a daemon. Sessions, jobs and users beyond the first 63 are one: "other".
-std::string statistics_page(const v1::GetStatisticsReply* statistics_untrusted, const WebFigures& web,
-                            Exposition::Form form);
+// `statistics_untrusted`: nullptr without a daemon; else what `places` has looked at last. Sessions, jobs and users without
+// a place are one: "other".
+std::string statistics_page(const v1::GetStatisticsReply* statistics_untrusted, const LabelPlaces& places,
+                            const WebFigures& web, Exposition::Form form);
 
 }  // namespace millrace::cli

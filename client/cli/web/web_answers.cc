@@ -118,7 +118,9 @@ void WebAnswers::metrics(const WebRequest& request, HttpConnection::Reply reply)
     if (!rendered.text || !now || rendered.of != now) {
       WebFigures own = own_();
       own.asks = link_.asks();
-      rendered = {now, shared(statistics_page(now.get(), own, form))};
+      if (now && now != looked_at_) places_.look(*now);
+      if (now) looked_at_ = now;
+      rendered = {now, shared(statistics_page(now.get(), places_, own, form))};
     }
     reply({.content_type = content_type(form), .body = rendered.text});
   });

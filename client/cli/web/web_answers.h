@@ -35,6 +35,8 @@ class WebAnswers {
   const std::function<WebFigures()> own_;
   const std::string policy_;  // of the page
   Rendered text_, open_metrics_, json_;
+  LabelPlaces places_;
+  std::shared_ptr<const v1::GetStatisticsReply> looked_at_;  // by places_, last
 };
 
 }  // namespace millrace::cli

@@ -1,11 +1,17 @@
 // What `millrace web` writes: figures in both forms, names of strangers, who may call it what, the page's policy.
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <set>
+#include <sstream>
 #include <string>
+#include <thread>
 
 #include "client/cli/web/exposition.h"
 #include "client/cli/web/families.h"
@@ -26,7 +32,15 @@ bool has_line(const std::string& page, const std::string& line) {
 }
 
 std::string shown(const v1::GetStatisticsReply& statistics, Form form = Form::kText) {
-  return statistics_page(&statistics, {}, form);
+  LabelPlaces places;
+  places.look(statistics);
+  return statistics_page(&statistics, places, {}, form);
+}
+
+std::string thread_name() {
+  char name[16] = {};
+  ::prctl(PR_GET_NAME, name);
+  return name;
 }
 
 // Of all samples of a family, the sum.
@@ -136,7 +150,7 @@ TEST_CASE("the page's policy lets its own script and style work, and nothing els
 
 TEST_CASE("without a daemon the page of figures says so, and of itself the rest", "[web]") {
   for (const Form form : {Form::kText, Form::kOpenMetrics}) {
-    const std::string page = statistics_page(nullptr, {.connections = 3, .requests = 7, .asks = 2}, form);
+    const std::string page = statistics_page(nullptr, {}, {.connections = 3, .requests = 7, .asks = 2}, form);
     CHECK(has_line(page, "millrace_up 0"));
     CHECK(has_line(page, "millrace_web_connections 3"));
     CHECK(has_line(page, "millrace_web_requests_total 7"));
@@ -175,6 +189,76 @@ TEST_CASE("of many sessions, jobs and users the later ones are one, and sums sta
   CHECK(samples_of_family(page, "millrace_job_images_total") == 64);
   CHECK(sum_of_family(page, "millrace_job_cpu_seconds_total") == cpu);
   CHECK(samples_of_family(page, "millrace_user_images_total") == 64);
+}
+
+v1::SessionStatistics& add_session(std::uint64_t id, std::uint64_t images, v1::GetStatisticsReply& statistics) {
+  v1::SessionStatistics& session = *statistics.add_sessions();
+  session.set_session_id(id);
+  session.set_samples(images);
+  session.set_slots(3);
+  v1::StateTime& state = *session.add_states();
+  state.set_state("making");
+  state.set_seconds(2);
+  return session;
+}
+
+TEST_CASE("no counter of the other sessions falls when sessions end, and none leaves them", "[web]") {
+  LabelPlaces places;
+  const auto show = [&](std::uint64_t first, std::uint64_t last) {
+    v1::GetStatisticsReply statistics;
+    for (std::uint64_t id = first; id <= last; ++id) add_session(id, 10, statistics);
+    places.look(statistics);
+    return statistics_page(&statistics, places, {}, Form::kText);
+  };
+  CHECK(has_line(show(1, 65), "millrace_session_samples_total{session=\"other\"} 20"));
+  const std::string fewer = show(10, 64);  // some with places have ended, and one of the others
+  CHECK(has_line(fewer, "millrace_session_samples_total{session=\"other\"} 20"));
+  CHECK(has_line(fewer, "millrace_session_state_seconds_total{session=\"other\",state=\"making\"} 4"));
+  CHECK(has_line(fewer, "millrace_session_slots{session=\"other\"} 3"));  // of the one that is there
+  CHECK(fewer.find("session=\"64\"") == std::string::npos);
+  CHECK(has_line(show(10, 70), "millrace_session_samples_total{session=\"70\"} 10"));  // in a place that was free
+  CHECK(has_line(show(70, 70), "millrace_session_samples_total{session=\"other\"} 20"));
+}
+
+TEST_CASE("a daemon that was started anew has all labels anew", "[web]") {
+  LabelPlaces places;
+  v1::GetStatisticsReply statistics;
+  statistics.set_pid(1);
+  statistics.set_uptime_seconds(100);
+  for (std::uint64_t id = 1; id <= 64; ++id) add_session(id, 10, statistics);
+  places.look(statistics);
+  CHECK_FALSE(places.has(statistics.sessions(63)));
+  statistics.set_uptime_seconds(1);
+  statistics.mutable_sessions()->DeleteSubrange(0, 63);
+  places.look(statistics);
+  CHECK(places.has(statistics.sessions(0)));
+  CHECK_FALSE(places.has_ended());
+}
+
+TEST_CASE("a job keeps its label whatever others are called, and one that works gets that of one that is over",
+          "[web]") {
+  LabelPlaces places;
+  v1::GetStatisticsReply statistics;
+  const auto look = [&](const std::string& name, std::uint32_t uid, bool open) {
+    v1::GetStatisticsReply more;
+    v1::JobStatistics& job = *more.add_jobs();
+    job.set_name(name);
+    job.set_uid(uid);
+    job.set_open(open ? 1 : 0);
+    more.MergeFrom(statistics);  // it comes first
+    statistics = more;
+    places.look(statistics);
+    return places.has(statistics.jobs(0));
+  };
+  for (int i = 0; i < 63; ++i) CHECK(look("job " + std::to_string(i), 2000, true));
+  CHECK_FALSE(look("aardvark", 1, true));
+  for (int i = 1; i <= 63; ++i) CHECK(places.has(statistics.jobs(i)));
+  statistics.mutable_jobs(40)->set_open(0);
+  CHECK(look("ant", 1, true));
+  CHECK_FALSE(places.has(statistics.jobs(41)));  // its images count as others' from now on
+  statistics.mutable_jobs(41)->set_open(1);
+  CHECK_FALSE(look("other", 1, false));
+  CHECK_FALSE(places.has(statistics.jobs(42)));
 }
 
 TEST_CASE("two jobs of one name are their users', and a job called other is not the others", "[web]") {
@@ -227,6 +311,28 @@ TEST_CASE("the names of figures fit both forms, and no two are one", "[web]") {
   for (const HistogramRow& row : histogram_table()) check(row.name, false, "seconds");
   for (const WebFamilyRow& row : web_family_table())
     check(row.family.name, row.family.kind == FamilyKind::kCounter, row.family.unit);
+}
+
+TEST_CASE("the start of a process is the same whenever it is looked at", "[web]") {
+  std::ifstream stat("/proc/self/stat");
+  std::string line, skipped;
+  std::getline(stat, line);
+  std::istringstream fields(line.substr(line.rfind(')') + 2));
+  double start = 0, uptime = 0;
+  for (int field = 3; field <= 21; ++field) fields >> skipped;
+  fields >> start;
+  std::ifstream("/proc/uptime") >> uptime;
+  const std::chrono::duration<double> age(uptime - start / static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  const std::string before = thread_name();
+  ::prctl(PR_SET_NAME, "mr-control");
+  const auto first = process_figures(::getpid(), age);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto second = process_figures(::getpid(), age);
+  ::prctl(PR_SET_NAME, before.c_str());
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->start_seconds == second->start_seconds);
+  CHECK(first->start_seconds > 1.5e9);
 }
 
 TEST_CASE("/proc is believed of a daemon alone that is as old as it says", "[web]") {
