@@ -22,7 +22,8 @@ name or meaning only with a line in the changelog, and the old one stays for a r
 - Durations are in seconds, sizes in bytes. Counters begin at 0 with the daemon.
 - A label has at most 64 values, `other` among them, which has all that came later. Sums are right.
 - Of a figure with a label the values add up to the whole. Before the first one there is a 0 without a label.
-- Figures of a session end with the session. Counters of `other` keep what they have: they fall when the daemon or `millrace web` starts anew.
+- Figures of a session end with the session. Counters of `other` keep what they have: they fall when the daemon or
+  `millrace web` starts anew.
 - Without a daemon there are `millrace_up`, which is 0, and the figures of `millrace web` itself.
 
 )";
