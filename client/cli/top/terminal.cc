@@ -101,7 +101,13 @@ Result<std::unique_ptr<TopTerminal>> TopTerminal::open() {
     return Error{Code::kPrecondition, std::string("top needs a terminal") + kOnce};
   const char* const kind = std::getenv("TERM");
   std::setlocale(LC_CTYPE, "");
-  if (kind == nullptr || ::newterm(kind, stdout, stdin) == nullptr)
+  bool draws = kind != nullptr && ::newterm(kind, stdout, stdin) != nullptr;
+  if (draws) {
+    const char* const moves = ::tigetstr("cup");  // the cursor; -1: the terminal knows no such thing
+    draws = moves != nullptr && moves != reinterpret_cast<const char*>(-1);
+    if (!draws) ::endwin();
+  }
+  if (!draws)
     return Error{Code::kPrecondition,
                  std::string("nobody knows how to draw on a terminal of this kind ($TERM)") + kOnce};
   return std::unique_ptr<TopTerminal>(new TopTerminal);

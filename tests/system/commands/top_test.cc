@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/host/process.h"
 #include "tests/support/pictures/image_folder.h"
 #include "tests/system/support/command.h"
 #include "tests/system/support/daemon.h"
@@ -48,6 +49,15 @@ TEST_CASE("top without a terminal says what to do", "[system]") {
   REQUIRE(ran.status == 1);
   REQUIRE(ran.output.empty());
   REQUIRE_THAT(ran.errors, Catch::StartsWith("millrace: top needs a terminal") && Catch::Contains("--once"));
+}
+
+TEST_CASE("top on a terminal that cannot move its cursor says what to do", "[system]") {
+  const Daemon daemon({});
+  const Process top = Process::spawn(
+      {.argv = {"script", "-qec", "env TERM=dumb " + bin_folder() + "/millrace top --socket " + daemon.socket(),
+                "/dev/null"}});
+  CHECK(top.wait() == 1);
+  CHECK_THAT(top.output(), Catch::Contains("knows how to draw") && Catch::Contains("--once"));
 }
 
 }  // namespace
