@@ -15,7 +15,8 @@ namespace millrace {
 std::chrono::nanoseconds thread_cpu_time();
 // Of a process that has not been reaped; nullopt: there is none.
 std::optional<std::chrono::nanoseconds> process_cpu_time(pid_t pid);
-// Of this process, of children that were waited for, and of those that child_started() was told of. Thread-safe.
+// Of this process, of children that were waited for, and of those that child_started() was told of. It never falls.
+// Thread-safe.
 std::chrono::nanoseconds cpu_time_with_children();
 
 // A process was started, or is about to be reaped, by which the kernel counts it among those that were waited for.

@@ -48,6 +48,12 @@ void JobCosts::closes(JobAccount& job) {
   job.used = ++used_;
 }
 
+std::chrono::nanoseconds JobCosts::own_of(std::chrono::nanoseconds all) {
+  const auto now = CostAccount::Clock::now();
+  for_each([&](std::uint32_t, std::string_view, const JobAccount& job) { all -= job.costs.at(now).cpu(); });
+  return own_ = std::max(own_, all);
+}
+
 // A further user where all have sessions is one of the others.
 JobCosts::Users::value_type& JobCosts::user_of(std::uint32_t user) {
   const auto found = users_.find(user);

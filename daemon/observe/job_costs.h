@@ -11,6 +11,7 @@
 // Thread-bound(control).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,10 @@ class JobCosts {
   // The account of a session that is opened now. Kept by it until it is closed, and by batches under way.
   std::shared_ptr<JobAccount> opens(std::uint32_t user, std::string_view name);
   void closes(JobAccount& job);
+
+  // Of `all` CPU time of the daemon, the part of no job: its own. What is under way is that until its accounts have it, so
+  // this stays as it was then, and never falls.
+  std::chrono::nanoseconds own_of(std::chrono::nanoseconds all);
 
   // step(user, name, account), user by user; "other" is the last of each, and is left out as long as it is empty.
   template <class Step>
@@ -61,6 +66,7 @@ class JobCosts {
   Users users_;
   std::size_t jobs_ = 0;    // in all by_name
   std::uint64_t used_ = 0;  // opened and closed so far
+  std::chrono::nanoseconds own_{0};
 };
 
 }  // namespace millrace

@@ -1,6 +1,5 @@
 #include "daemon/serve/sessions/cost_messages.h"
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -39,9 +38,9 @@ void write(const StageTimes& times, google::protobuf::RepeatedPtrField<v1::Stage
   }
 }
 
-void describe(const JobCosts& jobs, v1::GetStatisticsReply& statistics) {
+void describe(JobCosts& jobs, v1::GetStatisticsReply& statistics) {
   const auto now = CostAccount::Clock::now();
-  Cost all, of_user;
+  Cost of_user;
   v1::UserStatistics* current = nullptr;
   jobs.for_each([&](std::uint32_t user, std::string_view name, const JobAccount& job) {
     const Cost cost = job.costs.at(now);
@@ -58,11 +57,10 @@ void describe(const JobCosts& jobs, v1::GetStatisticsReply& statistics) {
     }
     of_user += cost;
     write(of_user, *current->mutable_cost());
-    all += cost;
   });
   const std::chrono::nanoseconds cpu = cpu_time_with_children();
   statistics.set_cpu_seconds(in_seconds(cpu));
-  const Cost own{.control_cpu = std::max(cpu - all.cpu(), std::chrono::nanoseconds{0})};
+  const Cost own{.control_cpu = jobs.own_of(cpu)};
   write(own, *statistics.mutable_own());
 }
 

@@ -11,6 +11,6 @@ void write(const Cost& cost, v1::Cost& message);
 // Those that took any time.
 void write(const StageTimes& times, google::protobuf::RepeatedPtrField<v1::StageTime>& messages);
 // Jobs, users, the daemon's own and the kernel's figure.
-void describe(const JobCosts& jobs, v1::GetStatisticsReply& statistics);
+void describe(JobCosts& jobs, v1::GetStatisticsReply& statistics);
 
 }  // namespace millrace

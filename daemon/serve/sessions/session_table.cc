@@ -382,12 +382,16 @@ void SessionTable::log_denied(const Caller& caller, const std::string& what) {
   log_.say(LogLevel::kWarning, caller.uid, who(caller, "") + " is no administrator, and wanted to " + what);
 }
 
+void SessionTable::log_recording(const Caller& caller, const std::string& of) {
+  log_.say(LogLevel::kInfo, caller.uid, who(caller, "") + " records " + of);
+}
+
 void SessionTable::describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const {
   services_.pipeline.control_time().settle();
   for (const auto& [id, session] : sessions_) session->describe(*sessions.Add());
 }
 
-void SessionTable::describe_costs(v1::GetStatisticsReply& statistics) const {
+void SessionTable::describe_costs(v1::GetStatisticsReply& statistics) {
   services_.pipeline.control_time().settle();
   millrace::describe(jobs_, statistics);
 }

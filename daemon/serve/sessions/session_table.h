@@ -93,9 +93,10 @@ class SessionTable final : public HandoffServer::Events {
   const Session* session(SessionId id) const { return find(id); }  // null: none, or none any more
 
   void describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const;
-  void describe_costs(v1::GetStatisticsReply& statistics) const;  // of jobs and users, and the daemon's own
+  void describe_costs(v1::GetStatisticsReply& statistics);  // of jobs and users, and the daemon's own
   // Somebody wanted to give an order that he may not.
   void log_denied(const Caller& caller, const std::string& what);
+  void log_recording(const Caller& caller, const std::string& of);
 
   void disconnected(ClientId client, HandoffServer::Departure how) override;
   Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;

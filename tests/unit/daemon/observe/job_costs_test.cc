@@ -1,4 +1,5 @@
 // What jobs cost: the table of them and its bounds, and the accounts of sessions.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -140,6 +141,39 @@ TEST_CASE("a thread's CPU time is told part by part, and is the kernel's", "[obs
   const std::chrono::nanoseconds so_far = thread_cpu_time();
   CHECK(process_cpu_time(::getpid()).value() >= so_far);
   CHECK(cpu_time_with_children() + 1ms >= so_far);  // which counts in whole microseconds
+}
+
+TEST_CASE("what is the daemon's own never falls when work under way becomes a job's", "[observe]") {
+  JobCosts jobs;
+  const auto job = jobs.opens(1000, "train");
+  CHECK(jobs.own_of(10s) == 10s);  // some of it is a job's whose accounts come later
+
+  SessionCosts(job).add({.lane_cpu = 4s});
+
+  CHECK(jobs.own_of(11s) == 10s);
+  CHECK(jobs.own_of(15s) == 11s);
+}
+
+TEST_CASE("the CPU time of all never falls, whenever children are reaped", "[observe]") {
+  std::chrono::nanoseconds told{0};
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::chrono::nanoseconds begun = thread_cpu_time();
+      while (thread_cpu_time() - begun <= 2ms) {
+      }
+      ::_exit(0);
+    }
+    child_started(child);
+    while (process_cpu_time(child).value_or(1s) < 2ms) {
+    }
+    const std::chrono::nanoseconds before = cpu_time_with_children();
+    CHECK(before >= told);
+    REQUIRE(::waitpid(child, nullptr, 0) == child);
+    told = cpu_time_with_children();
+    CHECK(told >= before);
+    child_ended(child);
+  }
 }
 
 TEST_CASE("every stage has a name of its own", "[observe]") {
