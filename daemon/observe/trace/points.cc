@@ -36,6 +36,7 @@ struct Buffers {
   Mutex mutex;
   std::vector<BufferPtr> all MILLRACE_GUARDED_BY(mutex);
   std::vector<SessionNames> names MILLRACE_GUARDED_BY(mutex);
+  std::atomic<std::uint64_t> lost{0};  // of threads that got no buffer
 };
 
 // Threads may end after main() has.
@@ -89,7 +90,10 @@ std::int64_t now() {
 void record(const Event& event) {
   thread_local OfThisThread mine;
   Buffer* const buffer = mine.get();
-  if (buffer == nullptr) return;
+  if (buffer == nullptr) {
+    if (on()) buffers().lost.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   MutexLock lock(buffer->mutex);
   if (!on()) return;
   if (buffer->events.size() >= kThreadEvents) {
@@ -120,6 +124,7 @@ void end_recording() {
     buffer->lost = 0;
   }
   std::vector<SessionNames>().swap(all.names);
+  all.lost.store(0, std::memory_order_relaxed);
   forget_ended(all);
 }
 
@@ -127,7 +132,12 @@ bool take_events_of(std::size_t i, ThreadEvents& taken) {
   Buffers& all = buffers();
   MutexLock lock(all.mutex);
   if (i == 0) forget_ended(all);
-  if (i >= all.all.size()) return false;
+  if (i == all.all.size()) {
+    taken = {};
+    taken.lost = all.lost.exchange(0, std::memory_order_relaxed);
+    return taken.lost > 0;
+  }
+  if (i > all.all.size()) return false;
   Buffer& buffer = *all.all[i];
   taken.events.clear();
   taken.events.reserve(kThreadEvents);

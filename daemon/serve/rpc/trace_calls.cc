@@ -9,7 +9,6 @@
 
 #include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
-#include "daemon/observe/log.h"
 #include "daemon/serve/parse/parse_message.h"
 #include "daemon/serve/sessions/session.h"
 #include "proto/rpc/known.h"
@@ -17,6 +16,8 @@
 
 namespace millrace {
 namespace {
+
+constexpr std::chrono::seconds kBetweenStates{1};
 
 std::string_view format_name(std::uint8_t kind) {
   return format_of(static_cast<ImageFormat>(kind)).name;
@@ -34,7 +35,7 @@ Result<std::chrono::nanoseconds> length_of(double seconds_untrusted) {
 }  // namespace
 
 TraceCalls::TraceCalls(StreamSurroundings& around, const Pipeline& pipeline, Ledger& ledger, const Counters& counters)
-    : around_(around), pipeline_(pipeline), ledger_(ledger), recorder_(counters, format_name) {}
+    : around_(around), pipeline_(pipeline), ledger_(ledger), recorder_(counters, format_name), later_(around.control) {}
 
 // One call. At most one part is being written. Owned by gRPC until OnDone, then by the posting that deletes it.
 class TraceCalls::Call final : public grpc::ServerWriteReactor<v1::TracePart> {
@@ -95,9 +96,9 @@ class TraceCalls::Call final : public grpc::ServerWriteReactor<v1::TracePart> {
     MILLRACE_TRY(recording_, calls_.recorder_.begin(scope, caller.user(), length, std::move(told)));
     calls_.name_sessions();
     calls_.pipeline_.record_all();
-    log_info(who(caller, "") + " records " +
-             (raw(scope.session) != 0 ? "session " + std::to_string(raw(scope.session)) : "sessions") + " for " +
-             std::to_string(std::chrono::duration<double>(length).count()) + " s");
+    const std::string what = raw(scope.session) != 0 ? "session " + std::to_string(raw(scope.session)) : "sessions";
+    calls_.around_.sessions.log_recording(
+        caller, what + " for " + std::to_string(std::chrono::duration<double>(length).count()) + " s");
     return {};
   }
 
@@ -109,7 +110,7 @@ class TraceCalls::Call final : public grpc::ServerWriteReactor<v1::TracePart> {
   void go_on() {
     if (is_writing_ || is_finished_ || !recording_) return;
     if (is_unwanted_) return finish(grpc::Status::CANCELLED);
-    if (recording_->take_was_lost()) calls_.pipeline_.record_all();
+    if (recording_->take_was_lost()) calls_.record_states_again();
     const bool has_ended = recording_->has_ended();  // before take(): no part comes after it
     if (std::optional<std::string> part = recording_->take()) {
       part_.set_packets(*std::move(part));
@@ -149,23 +150,35 @@ Result<trace::Scope> TraceCalls::scope_of(const Caller& caller, SessionId sessio
   const bool is_admin = around_.admins.include(caller);
   if (raw(session_untrusted) == 0)
     return trace::Scope{.user = is_admin ? std::nullopt : std::optional(caller.user()), .session = {}};
-  google::protobuf::RepeatedPtrField<v1::SessionStatistics> sessions;
-  around_.sessions.describe(sessions);
-  for (const v1::SessionStatistics& session : sessions) {
-    if (SessionId{session.session_id()} != session_untrusted) continue;
-    if (is_admin || session.uid() == caller.uid)
-      return trace::Scope{.user = UserId{session.uid()}, .session = session_untrusted};
+  if (const Session* const session = around_.sessions.session(session_untrusted)) {
+    if (is_admin || session->caller().uid == caller.uid)
+      return trace::Scope{.user = session->caller().user(), .session = session_untrusted};
     around_.sessions.log_denied(caller, "record another user's session");
     return around_.admins.refusal(caller, "record another user's session");
   }
   return Error{Code::kNotFound, "session_id: there is no session " + std::to_string(raw(session_untrusted))};
 }
 
+// A second is over before it is done again: where sessions are so many that their states overfill a buffer, more would be
+// lost each time.
+void TraceCalls::record_states_again() {
+  if (states_are_due_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - states_recorded_ >= kBetweenStates) {
+    states_recorded_ = now;
+    return pipeline_.record_all();
+  }
+  states_are_due_ = true;
+  later_.expires_at(states_recorded_ + kBetweenStates);
+  later_.async_wait([this](boost::system::error_code cancelled) {
+    if (cancelled) return;
+    states_are_due_ = false;
+    record_states_again();
+  });
+}
+
 void TraceCalls::name_sessions() const {
-  google::protobuf::RepeatedPtrField<v1::SessionStatistics> sessions;
-  around_.sessions.describe(sessions);
-  for (const v1::SessionStatistics& session : sessions)
-    trace::name_session({{UserId{session.uid()}, SessionId{session.session_id()}}, session.name(), session.job()});
+  around_.sessions.for_each([](const Session& session) { session.name_in_recordings(); });
 }
 
 }  // namespace millrace

@@ -7,6 +7,8 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <unordered_set>
 
 #include "daemon/admit/ledger.h"
@@ -34,12 +36,16 @@ class TraceCalls {
 
   Result<trace::Scope> scope_of(const Caller& caller, SessionId session_untrusted);
   void name_sessions() const;
+  void record_states_again();
 
   StreamSurroundings& around_;
   const Pipeline& pipeline_;
   Ledger& ledger_;
   trace::Recorder recorder_;
   std::unordered_set<Call*> open_;
+  boost::asio::steady_timer later_;
+  std::chrono::steady_clock::time_point states_recorded_{};  // again, for somebody who lost some
+  bool states_are_due_ = false;
 };
 
 }  // namespace millrace

@@ -75,9 +75,7 @@ Session::~Session() {
 
 void Session::name_in_recordings() const {
   if (!trace::on()) return;
-  v1::SessionStatistics told;
-  describe(told);
-  trace::name_session({{parts_.caller->user(), parts_.id}, told.name(), told.job()});
+  trace::name_session({{parts_.caller->user(), parts_.id}, parts_.name, parts_.job});
 }
 
 void Session::hold(Bytes memory) {

@@ -360,6 +360,18 @@ TEST_CASE("requests that make no sense are refused with the field's name", "[sys
   }
 }
 
+TEST_CASE("who records again and again fills no log", "[system]") {
+  const TraceMill mill;
+  constexpr int kRecordings = 110;
+  for (int i = 0; i < kRecordings; ++i) REQUIRE(RawTrace(mill.daemon, 0.001).finish().ok());
+
+  const std::string log = mill.daemon.errors();
+  int lines = 0;
+  for (std::size_t at = 0; (at = log.find(" records sessions for ", at)) != std::string::npos; ++at) ++lines;
+  CHECK(lines > 0);
+  CHECK(lines < kRecordings);
+}
+
 TEST_CASE("a daemon that stops ends recordings, and says so", "[system]") {
   const TraceMill mill;
   Session session = mill.open("train");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <latch>
 #include <optional>
 #include <string>
 #include <thread>
@@ -234,6 +235,30 @@ TEST_CASE("a buffer that is full loses what comes then, which the file counts", 
   CHECK(read.gaps > 0);
   CHECK(lost.back() + static_cast<std::int64_t>(read.counts.at("millraced/portions at fetch threads").size()) ==
         static_cast<std::int64_t>(50 * kThreadEvents));
+}
+
+TEST_CASE("what threads record for which there is no buffer is counted as lost", "[unit]") {
+  const Counters counters;
+  Recorder recorder(counters, some_format);
+  const RecordingPtr recording = *recorder.begin({}, UserId{1}, 60s, [] {});
+  constexpr std::size_t kThreads = kMostThreads + 20;
+  std::latch all_have_recorded(kThreads);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      record({.what = What::kPortions, .at = now(), .number = i});
+      all_have_recorded.arrive_and_wait();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  recording->end();
+
+  const Recorded read = read_recording(all_of(*recording));
+
+  const auto lost = read.counts.at("millraced/events lost").back();
+  CHECK(lost >= 20);
+  CHECK(lost + static_cast<std::int64_t>(read.counts.at("millraced/portions at fetch threads").size()) ==
+        static_cast<std::int64_t>(kThreads));
 }
 
 TEST_CASE("a client that takes nothing has so much kept for it, and the rest is counted as lost", "[unit]") {
