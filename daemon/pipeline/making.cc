@@ -210,16 +210,20 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
 void Making::note_use(const Batch& batch, std::size_t index, std::span<const SampleOutcome> outcomes,
                       const JobUse& use) {
   SessionCosts& costs = *batch.costs();
-  std::chrono::nanoseconds on_lanes{0};
+  std::chrono::nanoseconds decode{0}, on_lanes{0};
   std::uint64_t made = 0;
   for (const SampleOutcome& outcome : outcomes) {
+    decode += outcome.decode;
     on_lanes += outcome.decode + outcome.transform;
     made += outcome.error || outcome.not_begun ? 0 : 1;
   }
   costs.add({.lane_cpu = use.lane_cpu, .process_cpu = use.process_cpu, .images = made});
   costs.saved(use.saved);
   const bool is_device = (devices_ >> index & 1U) != 0;
-  if (!is_device) costs.made(on_lanes, use.stages);
+  if (is_device) return;
+  costs.made(on_lanes, use.stages);
+  batch.session().parts.signs->decode += decode;
+  lane_time_ += on_lanes;
 }
 
 void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again) {
@@ -230,8 +234,6 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
   SessionSigns& signs = *batch.session().parts.signs;
-  signs.decode += outcome.decode;
-  signs.transform += outcome.transform;
   if (!outcome.not_begun)
     signs.making.note(outcome.decode + outcome.transform, [&] { return batch.name_of(task.index); });
   counters_.add(MetricId::queue_time, outcome.queued);

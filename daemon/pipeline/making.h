@@ -50,8 +50,9 @@ class Making {
 
   const Placer& placer() const { return placer_; }
   std::vector<BackendInfo> infos() const;
-  std::vector<TensorMemory*> memories() const;        // the devices'
-  std::uint32_t devices() const { return devices_; }  // of the backends, all but the processor's: bit i
+  std::vector<TensorMemory*> memories() const;                       // the devices'
+  std::uint32_t devices() const { return devices_; }                 // of the backends, all but the processor's: bit i
+  std::chrono::nanoseconds lane_time() const { return lane_time_; }  // of CPU lanes, for all sessions so far
   bool lost(std::size_t index) const { return placer_.lost(index).has_value(); }
 
   // See LaneScheduler.
@@ -95,6 +96,7 @@ class Making {
   std::vector<BackendRun> backends_;
   std::vector<std::string> names_;
   std::uint32_t devices_ = 0;
+  std::chrono::nanoseconds lane_time_{0};
   Placer placer_;
   LaneScheduler scheduler_;
 };

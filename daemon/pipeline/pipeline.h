@@ -133,6 +133,7 @@ class Pipeline final : private Waiting::Next, private Reading::Next, private Mak
   // In which sessions may have tensors, beside the host's. They are there as long as the pipeline.
   std::vector<TensorMemory*> memories() const { return making_.memories(); }
   bool backend_lost(std::size_t index) const { return making_.lost(index); }
+  std::chrono::nanoseconds lane_time() const { return making_.lane_time(); }  // of CPU lanes, for all sessions so far
 
  private:
   struct SessionRun {

@@ -42,6 +42,9 @@ Scene scene_of(const SessionLook& then, const SessionLook& now, const DaemonLook
                own = host.own - host_before.own;
   const double ran = host.lanes_ran - host_before.lanes_ran, lacked = host.lanes_lacked - host_before.lanes_lacked;
   const double told = seconds(then.told, now.told);
+  // The daemon's looks may be closer together: a session that has no looks of its own is as old as it is.
+  const double apart = std::max(0.0, Seconds(after.at - before.at).count());
+  const double all_of_it = apart > 0 ? std::max(0.0, Seconds(now.at - then.at).count()) / apart : 1;
   return {.around = around,
           .waited = waited_between(then, now),
           .batches = since(then.batches, now.batches),
@@ -50,14 +53,14 @@ Scene scene_of(const SessionLook& then, const SessionLook& now, const DaemonLook
           .held = told > 0 ? seconds(then.slot_waits, now.slot_waits) / told : 0,
           .lanes = seconds(then.lanes, now.lanes),
           .decode = seconds(then.decode, now.decode),
-          .all_lanes = seconds(before.lanes, after.lanes),
+          .all_lanes = all_of_it * seconds(before.lanes, after.lanes),
           .made = since(then.made, now.made),
           .left = since(then.left, now.left),
           .all_images = since(before.images, after.images),
           .first_touches = since(before.first_touches, after.first_touches),
           .hits = since(before.cache_hits, after.cache_hits),
           .misses = since(before.cache_misses, after.cache_misses),
-          .evictions = since(before.cache_evictions, after.cache_evictions),
+          .evictions = all_of_it * since(before.cache_evictions, after.cache_evictions),
           .shortages = since(before.shortages, after.shortages),
           .others_use = part(busy - own, busy + idle),
           .lacked = part(lacked, ran + lacked),

@@ -19,8 +19,8 @@ struct SessionLook {
   std::uint64_t waits_told = 0;            // batches
   std::uint64_t released = 0;              // batches that were given back
   std::uint64_t batches = 0, images = 0, bytes_read = 0;
-  std::chrono::nanoseconds lanes{0}, decode{0}, transform{0};
-  std::uint64_t made = 0, left = 0;  // SessionSigns'
+  std::chrono::nanoseconds lanes{0}, decode{0};  // of CPU lanes: all, and in decoding
+  std::uint64_t made = 0, left = 0;              // SessionSigns'
 };
 
 // What the kernel says.
@@ -34,7 +34,7 @@ struct HostLook {
 
 struct DaemonLook {
   SessionStates::Clock::time_point at;
-  std::chrono::nanoseconds lanes{0};  // of all sessions
+  std::chrono::nanoseconds lanes{0};  // of CPU lanes, for all sessions
   std::uint64_t bytes_read = 0;
   std::chrono::nanoseconds reading{0};  // of fetch threads
   std::uint64_t images = 0, first_touches = 0, cache_hits = 0, cache_misses = 0, cache_evictions = 0;

@@ -12,10 +12,10 @@ namespace millrace {
 
 struct SessionSigns {
   SlowFiles reading, making;
-  std::chrono::nanoseconds decode{0}, transform{0};  // lane time
-  std::uint64_t made = 0;                            // images that a backend has made
-  std::uint64_t left = 0;                            // images that a device was first for, and did not make
-  std::string why_left;                              // the last of them: "cuda:0: ...", fit for people
+  std::chrono::nanoseconds decode{0};  // of CPU lanes
+  std::uint64_t made = 0;              // images that a backend has made
+  std::uint64_t left = 0;              // images that a device was first for, and did not make
+  std::string why_left;                // the last of them: "cuda:0: ...", fit for people
 
   void note_left(const std::string& why) {
     ++left;

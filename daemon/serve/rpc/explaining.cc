@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/model/stopping.h"
 #include "daemon/serve/parse/parse_message.h"
 #include "daemon/serve/sessions/session_table.h"
 #include "proto/base/printable.h"
@@ -91,7 +92,7 @@ void Explaining::look() {
 DaemonLook Explaining::daemon_look(Clock::time_point now) {
   const auto counted = [&](MetricId id) { return stored(counters_, id); };
   return {.at = now,
-          .lanes = std::chrono::microseconds(counted(MetricId::decode_time) + counted(MetricId::transform_time)),
+          .lanes = pipeline_.lane_time(),
           .bytes_read = counted(MetricId::encoded_bytes),
           .reading = std::chrono::microseconds(counted(MetricId::fetch_time)),
           .images = counted(MetricId::samples_completed),
@@ -103,19 +104,17 @@ DaemonLook Explaining::daemon_look(Clock::time_point now) {
           .host = host_.look()};
 }
 
-std::vector<OtherUser> Explaining::others_of(const Session& session) const {
-  std::vector<OtherUser> others;
+// Sessions are gone through once a look, however many are asked about.
+void Explaining::count_users() {
+  std::map<std::uint32_t, OtherUser> users;
   around_.sessions.for_each([&](const Session& one) {
-    if (one.caller().uid == session.caller().uid) return;
-    const auto known = std::ranges::find(others, one.caller().uid, &OtherUser::uid);
-    if (known != others.end()) {
-      ++known->sessions;
-    } else {
-      others.push_back({one.caller().uid, pipeline_.shares().weight_of(one.caller().user()), 1});
-    }
+    OtherUser& user = users[one.caller().uid];
+    if (user.sessions++ == 0)
+      user = {one.caller().uid, pipeline_.shares().weight_of(one.caller().user()), user.sessions};
   });
-  std::ranges::stable_sort(others, std::ranges::greater(), &OtherUser::weight);
-  return others;
+  users_.clear();
+  for (const auto& [uid, user] : users) users_.push_back(user);
+  std::ranges::stable_sort(users_, std::ranges::greater(), &OtherUser::weight);
 }
 
 Circumstances Explaining::circumstances_of(const Session& session) const {
@@ -124,7 +123,7 @@ Circumstances Explaining::circumstances_of(const Session& session) const {
                        .files = session.files_listed(),
                        .weight = pipeline_.shares().weight_of(session.caller().user()),
                        .other_sessions = static_cast<std::uint32_t>(around_.sessions.sessions() - 1),
-                       .others = others_of(session),
+                       .others = users_,
                        .reading = session.signs().reading.sums(),
                        .making = session.signs().making.sums(),
                        .left_because = printable(session.signs().why_left),
@@ -133,6 +132,7 @@ Circumstances Explaining::circumstances_of(const Session& session) const {
                        .cache_bytes = Bytes{stored(counters_, MetricId::cache_bytes)},
                        .encoded_in_flight = Bytes{ledger_.bounds(Resource::kEncoded).total},
                        .decoding = Bytes{ledger_.bounds(Resource::kDecoding).total}};
+  std::erase_if(around.others, [&](const OtherUser& user) { return user.uid == session.caller().uid; });
   if (settings_.missing_roots) around.missing_roots = settings_.missing_roots();
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     const bool processor = !backends_[i].instruction_sets.empty();
@@ -147,7 +147,8 @@ Circumstances Explaining::circumstances_of(const Session& session) const {
 // From the oldest look that is kept until now.
 Explained Explaining::explain_now(const Session& session, const SessionLook& then) const {
   const DaemonLook& daemon_then = daemon_.empty() ? newest_ : daemon_.nearest(then.at);
-  return explain(then, session.look(newest_.at), daemon_then, newest_, circumstances_of(session));
+  const Clock::time_point at = std::max(newest_.at, then.at);  // it may have been opened a moment ago
+  return explain(then, session.look(at), daemon_then, newest_, circumstances_of(session));
 }
 
 void Explaining::answer(const Session& session, bool history, bool paths, v1::SessionFindings& findings) {
@@ -167,6 +168,7 @@ void Explaining::answer(const Session& session, bool history, bool paths, v1::Se
 }
 
 grpc::Status Explaining::answer(const v1::ExplainRequest& request_untrusted, v1::ExplainReply& reply) {
+  if (around_.stopping) return to_status(stopping());
   std::shared_ptr<const Caller> caller;  // null: nobody has said who asks
   if (!request_untrusted.ticket().empty()) {
     const Result<Ticket> ticket = parse_ticket(request_untrusted.ticket());
@@ -182,7 +184,10 @@ grpc::Status Explaining::answer(const v1::ExplainRequest& request_untrusted, v1:
   const Session* const one = around_.sessions.session(wanted);
   if (raw(wanted) != 0 && one == nullptr)
     return to_status(Error{Code::kNotFound, "there is no session " + std::to_string(raw(wanted)) + " (any more)"});
-  if (const Clock::time_point now = Clock::now(); now - newest_.at >= kGoodFor) newest_ = daemon_look(now);
+  if (const Clock::time_point now = Clock::now(); now - newest_.at >= kGoodFor) {
+    newest_ = daemon_look(now);
+    count_users();
+  }
   around_.sessions.for_each([&](const Session& session) {
     if (one != nullptr && one != &session) return;
     answer(session, request_untrusted.history(), may_see_paths(session), *reply.add_sessions());

@@ -61,7 +61,7 @@ class Explaining {
   void answer(const Session& session, bool history, bool paths, v1::SessionFindings& findings);
   Explained explain_now(const Session& session, const SessionLook& then) const;
   Circumstances circumstances_of(const Session& session) const;
-  std::vector<OtherUser> others_of(const Session& session) const;
+  void count_users();
 
   const StreamSurroundings& around_;
   const Pipeline& pipeline_;
@@ -72,7 +72,8 @@ class Explaining {
   boost::asio::steady_timer next_;
   HostReader host_;
   LastLooks<DaemonLook> daemon_;
-  DaemonLook newest_;  // of when somebody asked last
+  DaemonLook newest_;             // of when somebody asked last
+  std::vector<OtherUser> users_;  // who had sessions then; the one who may have most first
   std::map<SessionId, Kept> kept_;
 };
 

@@ -6,17 +6,15 @@
 #include <string>
 #include <utility>
 
-#include "daemon/serve/parse/parse_message.h"
 #include "daemon/serve/rpc/metric_messages.h"
 #include "daemon/serve/rpc/unary_call.h"
 #include "proto/base/printable.h"
-#include "proto/rpc/known.h"
-#include "proto/rpc/status_map.h"
 
 namespace millrace {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenSums{10};
+constexpr int kExplainsAPart = 4;  // of the time that an answer took, until the next one
 
 }  // namespace
 
@@ -26,16 +24,14 @@ StatisticsService::StatisticsService(const GrpcServer::Parts& parts, const GrpcS
       options_(options),
       explaining_(explaining),
       later_(parts.control),
+      why_later_(parts.control),
       recordings_(around, parts.pipeline, parts.ledger, parts.counters) {}
 
 grpc::ServerUnaryReactor* StatisticsService::Get(grpc::CallbackServerContext* call,
                                                  const v1::GetStatisticsRequest* request_untrusted,
                                                  v1::GetStatisticsReply* reply) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-  if (has_unknown_fields(*request_untrusted)) {
-    reactor->Finish(to_status(unknown_field(*request_untrusted)));
-    return reactor;
-  }
+  if (refuses_unknown(*reactor, *request_untrusted)) return reactor;
   descriptors_.look(parts_.counters);
   boost::asio::post(parts_.control, [this, reactor, reply] { ask({reactor, reply}); });
   return reactor;
@@ -44,8 +40,30 @@ grpc::ServerUnaryReactor* StatisticsService::Get(grpc::CallbackServerContext* ca
 grpc::ServerUnaryReactor* StatisticsService::Explain(grpc::CallbackServerContext* call,
                                                      const v1::ExplainRequest* request_untrusted,
                                                      v1::ExplainReply* reply) {
-  return answer(*call, *request_untrusted, parts_.control,
-                [this, request_untrusted, reply] { return explaining_.answer(*request_untrusted, *reply); });
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  if (refuses_unknown(*reactor, *request_untrusted)) return reactor;
+  boost::asio::post(parts_.control, [this, why = Why{reactor, call, request_untrusted, reply}] { ask_why(why); });
+  return reactor;
+}
+
+void StatisticsService::ask_why(Why why) {
+  why_asked_.push_back(why);
+  if (why_asked_.size() == 1) explain_when_due();
+}
+
+void StatisticsService::explain_when_due() {
+  why_later_.expires_at(why_due_);
+  why_later_.async_wait([this](boost::system::error_code cancelled) {
+    if (cancelled) return;
+    const Clock::time_point begun = Clock::now();
+    const Why next = why_asked_.front();
+    next.call->Finish(next.context->IsCancelled() ? grpc::Status::CANCELLED
+                                                  : explaining_.answer(*next.request_untrusted, *next.reply));
+    const Clock::time_point now = Clock::now();
+    why_due_ = now + kExplainsAPart * (now - begun);
+    why_asked_.pop_front();
+    if (!why_asked_.empty()) explain_when_due();
+  });
 }
 
 grpc::ServerWriteReactor<v1::TracePart>* StatisticsService::Trace(grpc::CallbackServerContext* call,

@@ -5,6 +5,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <vector>
 
 #include "daemon/observe/descriptors.h"
@@ -18,7 +19,7 @@
 namespace millrace {
 
 // However many ask, the control thread adds the figures up 100 times a second at most: those who come too soon wait, and
-// get what is true then.
+// get what is true then. Who asks why programs wait is answered in a fifth of the thread's time, one after the other.
 class StatisticsService final : public v1::Statistics::CallbackService {
  public:
   // All outlives it.
@@ -42,9 +43,18 @@ class StatisticsService final : public v1::Statistics::CallbackService {
     v1::GetStatisticsReply* reply;
   };
 
+  struct Why {
+    grpc::ServerUnaryReactor* call;
+    grpc::CallbackServerContext* context;
+    const v1::ExplainRequest* request_untrusted;
+    v1::ExplainReply* reply;
+  };
+
   void ask(Asked asked);
   void answer_all();
   void add_up(v1::GetStatisticsReply& reply) const;
+  void ask_why(Why why);
+  void explain_when_due();
 
   const GrpcServer::Parts parts_;
   const GrpcServer::Options& options_;
@@ -54,6 +64,9 @@ class StatisticsService final : public v1::Statistics::CallbackService {
   boost::asio::steady_timer later_;
   Clock::time_point last_{};
   std::vector<Asked> asked_;  // since the last answer
+  boost::asio::steady_timer why_later_;
+  Clock::time_point why_due_{};
+  std::deque<Why> why_asked_;  // bounded by connections and their streams
   TraceCalls recordings_;
 };
 

@@ -13,16 +13,21 @@
 
 namespace millrace {
 
+// true: the request is of a later version, and the call has been told so.
+template <class Request>
+bool refuses_unknown(grpc::ServerUnaryReactor& call, const Request& request_untrusted) {
+  if (!has_unknown_fields(request_untrusted)) return false;
+  call.Finish(to_status(unknown_field(request_untrusted)));
+  return true;
+}
+
 // A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
 // version.
 template <class Request, class Work>
 grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, const Request& request_untrusted,
                                  boost::asio::io_context& control, Work work) {
   grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
-  if (has_unknown_fields(request_untrusted)) {
-    reactor->Finish(to_status(unknown_field(request_untrusted)));
-    return reactor;
-  }
+  if (refuses_unknown(*reactor, request_untrusted)) return reactor;
   boost::asio::post(control, [reactor, work = std::move(work)]() mutable { reactor->Finish(work()); });
   return reactor;
 }

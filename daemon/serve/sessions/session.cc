@@ -393,7 +393,6 @@ SessionLook Session::look(SessionStates::Clock::time_point now) const {
                    .bytes_read = costs_->encoded().count,
                    .lanes = costs_->lanes(),
                    .decode = signs_->decode,
-                   .transform = signs_->transform,
                    .made = signs_->made,
                    .left = signs_->left};
   const SessionStates::Times since = states_->times_since_hand_over(now);

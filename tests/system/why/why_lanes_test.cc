@@ -116,6 +116,15 @@ TEST_CASE("a device that leaves most images to the processor is named, with its 
   CHECK_THAT(left.text, Catch::Contains("fake: the made-up device decodes JPEG files alone"));
 }
 
+TEST_CASE("what a device does for a session is no work of others on its lanes", "[system]") {
+  const WhyMill mill({.side = 900}, {.cache = kNothingKept, .fake = "first=1"});
+  Session session = mill.open();
+  const Program loop(busy(session, mill));
+
+  REQUIRE(says_first_of_ours(mill, session.id(), "device_busy"));
+  CHECK(finding_of(mill.last, "others_have_lanes") == nullptr);
+}
+
 TEST_CASE("a device that is lost is named", "[system]") {
   const WhyMill mill({.side = 900}, {.cache = kNothingKept, .fake = "first=1,lose_after=1"});
   Session session = mill.open();

@@ -75,6 +75,18 @@ TEST_CASE("what lanes still take bounds what a program would reach without its d
   CHECK(ten.said().causes[0].images_per_second == Approx(4 / 0.036));
 }
 
+TEST_CASE("the daemon's figures of a shorter time are laid on the session's", "[unit]") {
+  TenSeconds ten;
+  ten.daemon_then.at = ten.now.at - 2s;
+  ten.now.lanes = 10s;
+  ten.daemon_now.lanes = 8s;  // all lanes were at work
+  ten.was_in(SessionState::kLaneTurn, 8s, 4s);
+  const Explained said = ten.said();
+  CHECK(said.causes[0].code == "others_have_lanes");
+  CHECK(said.causes[0].figures[0].value == Approx(1));
+  CHECK(said.causes[0].figures[1].value == Approx(3));
+}
+
 TEST_CASE("who has the lanes is to blame for as much of the waiting for them") {
   TenSeconds ten;
   ten.was_in(SessionState::kMaking, 8s, 4s);
