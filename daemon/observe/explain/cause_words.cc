@@ -68,6 +68,12 @@ void tell_disk(double wait, Cause& cause, const Scene& scene) {
   if (set > 0 && memory > 0)
     cause.text += words(" `cache.memory` (%s) would hold %d %% of the set.", of(memory).c_str(),
                         percent(std::min(1.0, memory / set)));
+  if (scene.images > 0 && scene.bytes == 0) {
+    cause.text = "No file was read: you wait " + wait_of(wait, scene) + " for what is kept to be read.";
+    cause.advice =
+        "More of `lanes.fetch_threads`; if it is kept in `cache.disk`, a faster disk or more `cache.memory`.";
+    return;
+  }
   cause.advice = "A faster disk, or files of less bytes";
   cause.advice += set > 0 && memory < set ? "; or a `cache.memory` of " + of(set) + ", which would hold the set."
                                           : "; or `cache.memory`, which keeps what was read.";

@@ -75,6 +75,16 @@ TEST_CASE("what lanes still take bounds what a program would reach without its d
   CHECK(ten.said().causes[0].images_per_second == Approx(4 / 0.036));
 }
 
+TEST_CASE("reading where all images are kept is told without rates of files", "[unit]") {
+  TenSeconds ten;
+  ten.now.bytes_read = 0;
+  ten.was_in(SessionState::kReading, 5s, 4s);
+  const Cause told = ten.said().causes[0];
+  CHECK(told.code == "slow_disk");
+  CHECK(told.text == "No file was read: you wait 80 ms a batch for what is kept to be read.");
+  CHECK(told.figures.empty());
+}
+
 TEST_CASE("the daemon's figures of a shorter time are laid on the session's", "[unit]") {
   TenSeconds ten;
   ten.daemon_then.at = ten.now.at - 2s;
