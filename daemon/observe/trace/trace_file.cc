@@ -46,8 +46,9 @@ void TraceFile::name(const SessionNames& names) {
 void TraceFile::add(std::int64_t tid, const std::string& thread, const Event& event) {
   if (event.at < since_) return;  // of a recording before
   if (event.what >= What::kPortions) return count_queue(event);
-  if (!scope_.has(event.of) || session_has_ended_) return;
   const bool is_of_a_thread = event.what <= What::kRead;
+  // Threads' events are looked at one thread after the other: what lanes did for a session may follow its end.
+  if (!scope_.has(event.of) || (session_has_ended_ && !is_of_a_thread)) return;
   if (!is_of_a_thread) session(event.of.session).last = event.at;
   switch (event.what) {
     case What::kJobBegins:

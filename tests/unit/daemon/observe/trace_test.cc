@@ -183,6 +183,23 @@ TEST_CASE("a session's end ends a recording of it alone", "[unit]") {
   CHECK(read.named("batches")[0].end == 1'200);
 }
 
+TEST_CASE("what lanes did for a session is in a recording of it alone, also where the end is looked at first",
+          "[unit]") {
+  FileOfEvents events({.user = std::nullopt, .session = SessionId{7}});
+  events.add(state(1'000, SessionState::kMaking)).add({.what = What::kSessionEnds, .of = kHers, .at = 1'200});
+  events.add(work(What::kJobBegins, 1'050), 2);
+  events.add({.what = What::kImage, .of = kHers, .at = 1'060, .until = 1'090, .text = "cpu"}, 2);
+  events.add(work(What::kWorkEnds, 1'100), 2);
+  events.file.finish(1'200);
+
+  const Recorded read = events.read();
+
+  CHECK(read.open == 0);
+  REQUIRE(read.named("mr-lane-0").size() == 1);
+  CHECK(read.named("mr-lane-0")[0].end == 1'100);
+  CHECK(read.named("mr-lane-0", "", 1).size() == 1);
+}
+
 // A recording by a real thread.
 std::string all_of(Recording& recording) {
   std::string all;
