@@ -11,6 +11,8 @@
 namespace millrace {
 namespace {
 
+constexpr double kAllKept = 0.95;  // of what is looked for: a larger cache brings nothing
+
 template <class... Values>
 std::string words(const char* format, const Values&... values) {
   std::array<char, 768> text{};
@@ -65,18 +67,21 @@ void tell_disk(double wait, Cause& cause, const Scene& scene) {
   cause.text = "Files give " + of(rate) + "/s and you need " + of(needed) + "/s: you wait " + wait_of(wait, scene) +
                " for reading.";
   if (scene.images == 0) cause.text = "You wait " + wait_of(wait, scene) + " for files to be read.";
-  if (set > 0 && memory > 0)
-    cause.text += words(" `cache.memory` (%s) would hold %d %% of the set.", of(memory).c_str(),
-                        percent(std::min(1.0, memory / set)));
-  if (scene.images > 0 && scene.bytes == 0) {
+  if (scene.images > 0 && scene.bytes == 0) {  // what is kept stands in for the files
     cause.text = "No file was read: you wait " + wait_of(wait, scene) + " for what is kept to be read.";
     cause.advice =
         "More of `lanes.fetch_threads`; if it is kept in `cache.disk`, a faster disk or more `cache.memory`.";
     return;
   }
+  if (set > 0 && memory > 0)
+    cause.text += words(" `cache.memory` (%s) would hold %d %% of the set.", of(memory).c_str(),
+                        percent(std::min(1.0, memory / set)));
   cause.advice = "A faster disk, or files of less bytes";
-  cause.advice += set > 0 && memory < set ? "; or a `cache.memory` of " + of(set) + ", which would hold the set."
-                                          : "; or `cache.memory`, which keeps what was read.";
+  if (!around.keeps)
+    cause.advice += "; or `cache=\"packed\"` for this session, which keeps what was read.";
+  else
+    cause.advice += set > 0 && memory < set ? "; or a `cache.memory` of " + of(set) + ", which would hold the set."
+                                            : "; or `cache.memory`, which keeps what was read.";
   cause.advice += " On a file server, more of `lanes.fetch_threads`.";
   cause.figures = {{"disk_bytes_per_second", "bytes", rate},
                    {"needed_bytes_per_second", "bytes", needed},
@@ -110,8 +115,8 @@ void tell_files(Cause& cause, const Scene& scene) {
 void tell_others(Cause& cause, const Scene& scene) {
   const Circumstances& around = scene.around;
   const double mine = scene.lanes / scene.seconds(), all = scene.all_lanes / scene.seconds();
-  cause.text =
-      words("You have %.1f of %u lanes, and other sessions have %.1f", mine, around.lanes, std::max(0.0, all - mine));
+  cause.text = words("You have %.1f of %u %s, and other sessions have %.1f", mine, around.lanes,
+                     around.lanes == 1 ? "lane" : "lanes", std::max(0.0, all - mine));
   if (around.others.empty()) {
     cause.text += ": they are your own.";
     cause.advice = "Fewer of your jobs at once, or more of `lanes.cpu`.";
@@ -128,12 +133,15 @@ void tell_others(Cause& cause, const Scene& scene) {
 
 void tell_own_work(double wait, Cause& cause, const Scene& scene) {
   const double decode = scene.lanes > 0 ? scene.decode / scene.lanes : 0;
-  const bool decodes = decode >= 0.5;
-  cause.text = words("Your images take %s of a lane each, %d %% of it in %s: %u lanes make %.0f a second.",
+  const bool decodes = decode >= 0.5, is_kept = scene.hits > kAllKept * (scene.hits + scene.misses);
+  cause.text = words("Your images take %s of a lane each, %d %% of it in %s: %u %s %.0f a second.",
                      time_of(scene.lane_time_an_image()).c_str(), percent(decodes ? decode : 1 - decode),
-                     decodes ? "decoding" : "resampling and augmenting", scene.around.lanes, scene.lanes_can());
-  cause.advice = decodes ? "Smaller pictures or `fidelity=\"fast\"`, `cache.memory` to keep what was decoded, more of "
-                           "`lanes.cpu`, or a device."
+                     decodes ? "decoding" : "resampling and augmenting", scene.around.lanes,
+                     scene.around.lanes == 1 ? "lane makes" : "lanes make", scene.lanes_can());
+  const std::string keep = !scene.around.keeps ? "`cache=\"packed\"` for this session, "
+                           : is_kept           ? ""
+                                               : "`cache.memory` to keep what was decoded, ";
+  cause.advice = decodes ? "Smaller pictures or `fidelity=\"fast\"`, " + keep + "more of `lanes.cpu`, or a device."
                          : "Fewer or cheaper steps in the recipe, more of `lanes.cpu`, or a device.";
   cause.images_per_second = scene.rate_without(wait);
   cause.figures = {{"lane_seconds_per_image", "seconds", scene.lane_time_an_image()},
@@ -312,8 +320,7 @@ Cause cause_of(CauseCode code, double wait, const Scene& scene) {
   Cause cause{.code = cause_name(code), .share = scene.waited.waited > 0 ? wait / scene.waited.waited : 0};
   const bool by_lanes = code == CauseCode::kCpuMax || code == CauseCode::kOtherPrograms ||
                         code == CauseCode::kDeviceLost || code == CauseCode::kDeviceLeaves ||
-                        code == CauseCode::kSlotsHeld || code == CauseCode::kFirstEpoch ||
-                        code == CauseCode::kCacheTooSmall;
+                        code == CauseCode::kFirstEpoch || code == CauseCode::kCacheTooSmall;
   if (wait > 0 && code != CauseCode::kDraining)
     cause.images_per_second = by_lanes ? scene.rate_without(wait) : scene.rate_with_lanes(wait);
   if (code == CauseCode::kDraining) cause.share = 1;

@@ -105,7 +105,7 @@ void blame_for_lanes(const Scene& scene, double wait, std::vector<Claim>& claims
 // What is kept would have spared the work on files that `wait` was for.
 void blame_cache(const Scene& scene, double wait, std::vector<Claim>& claims) {
   const Circumstances& around = scene.around;
-  if (around.cache_memory.count == 0) return;
+  if (around.cache_memory.count == 0 || !around.keeps) return;
   const bool full = scene.evictions > 0 || around.cache_bytes.count > around.cache_memory.count / 10 * 9;
   const double untouched = part(scene.first_touches, scene.all_images);
   const double missed = std::max(untouched, part(scene.misses, scene.hits + scene.misses));
@@ -161,7 +161,7 @@ Explained explain(const SessionLook& then, const SessionLook& now, const DaemonL
   Explained explained{.seconds = scene.seconds(),
                       .images_per_second = scene.rate(),
                       .waited = scene.waited.share(),
-                      .waits_told = scene.waited.told && now.waits_told > 0};
+                      .waits_told = scene.waited.told};
   std::vector<Cause>& causes = explained.causes;
   if (around.drains) causes.push_back(cause_of(CauseCode::kDraining, waited, scene));
   if (explained.waited >= kWaits) {

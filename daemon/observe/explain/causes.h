@@ -33,6 +33,7 @@ struct Circumstances {
   std::string left_because{};         // the last reason why a device left an image to others
   std::optional<std::string> lost{};  // a device: "cuda:0"
   bool has_device = false;
+  bool keeps = true;  // what is made of the session's files may be kept
   bool drains = false;
   Bytes cache_memory{}, cache_bytes{};       // the setting; in use
   Bytes encoded_in_flight{}, decoding{};     // the settings

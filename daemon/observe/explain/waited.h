@@ -32,10 +32,11 @@ constexpr bool is_programs_own(SessionState state) {
 
 inline Waited waited_between(const SessionLook& then, const SessionLook& now) {
   using Seconds = std::chrono::duration<double>;
-  Waited waited{.seconds = Seconds(now.at - then.at).count()};
+  // A session that has just opened may be younger than the look.
+  Waited waited{.seconds = std::max(0.0, Seconds(now.at - then.at).count())};
   waited.told = now.waits_told > 0 || now.released == 0;
   for (std::size_t i = 0; i < kSessionStates; ++i) {
-    waited.times[i] = Seconds(now.times[i] - then.times[i]).count();
+    waited.times[i] = std::max(0.0, Seconds(now.times[i] - then.times[i]).count());
     const double told = std::max(0.0, Seconds(now.waits[i] - then.waits[i]).count());
     const bool own = is_programs_own(static_cast<SessionState>(i));
     waited.waits[i] = waited.told ? told : own ? 0 : waited.times[i];

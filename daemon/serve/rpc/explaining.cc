@@ -127,6 +127,7 @@ Circumstances Explaining::circumstances_of(const Session& session) const {
                        .reading = session.signs().reading.sums(),
                        .making = session.signs().making.sums(),
                        .left_because = printable(session.signs().why_left),
+                       .keeps = session.cache() >= CacheUse::kPacked,
                        .drains = around_.refusal.has_value(),
                        .cache_memory = settings_.cache_memory,
                        .cache_bytes = Bytes{stored(counters_, MetricId::cache_bytes)},

@@ -105,6 +105,7 @@ class Session final : private RequestReader::Port {
   std::shared_ptr<const Caller> shared_caller() const { return parts_.caller; }
   const std::string& name() const { return parts_.name; }
   const std::string& job() const { return parts_.job; }
+  CacheUse cache() const { return parts_.cache; }
   Segment& segment() const { return *parts_.segment; }
   const Arena& arena() const { return *parts_.arena; }
   // What stays exported when it has gone, to the first who asks.

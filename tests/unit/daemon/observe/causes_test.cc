@@ -97,6 +97,30 @@ TEST_CASE("the daemon's figures of a shorter time are laid on the session's", "[
   CHECK(said.causes[0].figures[1].value == Approx(3));
 }
 
+TEST_CASE("lanes bound what a program would reach that holds its slots no more", "[unit]") {
+  TenSeconds ten;
+  ten.now.told = 9s;
+  ten.now.slot_waits = 27s;  // three of four
+  ten.was_in(SessionState::kMaking, 9s, 9s);
+  CHECK(ten.said().causes[0].code == "slots_held");
+  CHECK(ten.said().causes[0].images_per_second == Approx(400));
+}
+
+TEST_CASE("a larger cache is advised where something is not kept, and a faster disk where files are read", "[unit]") {
+  TenSeconds ten;
+  ten.was_in(SessionState::kReading, 4s, 4s);
+  ten.was_in(SessionState::kMaking, 5s, 5s);
+  CHECK_THAT(ten.said().causes[0].advice, Catch::Contains("`cache.memory`"));
+  CHECK_THAT(ten.said().causes[1].text, Catch::Contains("Files give 10.0 MB/s"));
+
+  ten.daemon_now.cache_hits = 1'000;
+  ten.now.bytes_read = 0;
+  CHECK(ten.said().causes[0].code == "own_work");
+  CHECK_THAT(ten.said().causes[0].advice, !Catch::Contains("cache"));
+  CHECK(ten.said().causes[1].code == "slow_disk");
+  CHECK_THAT(ten.said().causes[1].text, Catch::Contains("No file was read"));
+}
+
 TEST_CASE("who has the lanes is to blame for as much of the waiting for them") {
   TenSeconds ten;
   ten.was_in(SessionState::kMaking, 8s, 4s);
@@ -110,6 +134,9 @@ TEST_CASE("who has the lanes is to blame for as much of the waiting for them") {
   CHECK(said.causes[0].text ==
         "You have 1.0 of 4 lanes, and other sessions have 3.0: the weight of user 1001 is 3, and yours is 1.");
   CHECK(said.causes[1].code == "own_work");
+  ten.around.lanes = 1;
+  CHECK_THAT(ten.said().causes[0].text, Catch::Contains("You have 1.0 of 1 lane, "));
+  CHECK_THAT(ten.said().causes[1].text, Catch::Contains(": 1 lane makes 100 a second."));
 }
 
 TEST_CASE("processors that others have, or that cpu.max denies, come before the session's own work") {
@@ -136,6 +163,20 @@ TEST_CASE("a cache is too small once it drops what it has, and in a first epoch 
   CHECK(ten.said().causes[0].code == "cache_too_small");
 }
 
+TEST_CASE("a session that has nothing kept is told of its own setting, and of no first epoch") {
+  TenSeconds ten;
+  ten.was_in(SessionState::kMaking, 8s, 8s);
+  ten.around.cache_memory = 1_GiB;
+  ten.daemon_now.first_touches = 1'000;
+  ten.around.keeps = false;
+  const Explained said = ten.said();
+  REQUIRE(said.causes.size() == 1);
+  CHECK(said.causes[0].code == "own_work");
+  CHECK_THAT(said.causes[0].advice, Catch::Contains("`cache=\"packed\"` for this session"));
+  ten.was_in(SessionState::kReading, 2s, 2s);
+  CHECK_THAT(ten.said().causes[1].advice, Catch::Contains("`cache=\"packed\"` for this session"));
+}
+
 TEST_CASE("a client that says nothing has waited for all that its session has done") {
   TenSeconds ten;
   ten.now.waits_told = 0;
@@ -145,6 +186,16 @@ TEST_CASE("a client that says nothing has waited for all that its session has do
   CHECK_FALSE(said.waits_told);
   CHECK(said.waited == Approx(0.4));
   CHECK(said.causes[0].code == "own_work");
+}
+
+TEST_CASE("a program that has given no batch back yet is not taken for one that says nothing") {
+  TenSeconds ten;
+  ten.now.images = ten.now.batches = ten.now.released = ten.now.waits_told = 0;
+  ten.was_in(SessionState::kListing, 9s, 9s);
+  const Explained said = ten.said();
+  CHECK(said.waits_told);
+  CHECK(said.waited == Approx(0.9));
+  CHECK(said.causes[0].code == "listing");
 }
 
 TEST_CASE("waits that are told late are no more than the time between the looks") {
@@ -160,6 +211,10 @@ TEST_CASE("looks at the same moment, and a session without an image, make figure
   ten.daemon_now = ten.daemon_then;
   REQUIRE(ten.said().causes.size() == 1);
   CHECK(ten.said().causes[0].code == "idle");
+  ten.now.at -= 30ms;  // it opened after the look
+  ten.now.times[static_cast<std::size_t>(SessionState::kIdle)] = -30ms;
+  CHECK(ten.said().seconds == 0);
+  CHECK_THAT(ten.said().causes[0].text, !Catch::Contains("-"));
   for (std::size_t i = 0; i < kSessionStates; ++i) {
     TenSeconds other;
     other.now = {.at = other.then.at + 10s};
