@@ -62,8 +62,9 @@ bool is_idle(const SessionFindings& session) {
 std::string why_text(const SessionFindings& session) {
   std::string head = "session " + std::to_string(session.id);
   if (!session.name.empty()) head += " \"" + printable(session.name, 64) + '"';
-  head += phrase(" of user %u: %s images/s in the last %.0f s, ", session.uid, rate(session.images_per_second).c_str(),
-                 session.time.count());
+  head += phrase(" of user %u", session.uid);
+  if (!session.job.empty() && session.job != session.name) head += ", job \"" + printable(session.job, 64) + '"';
+  head += phrase(": %s images/s in the last %.0f s, ", rate(session.images_per_second).c_str(), session.time.count());
   head += phrase(session.waits_told ? "its program waited %.0f %% of them"
                                     : "it was at work for %.0f %% of them (its client does not say how long it waits)",
                  100 * session.waited);

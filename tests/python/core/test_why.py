@@ -26,7 +26,7 @@ def when(why: Callable[[], millrace.Findings], code: str) -> millrace.Findings:
 
 
 def test_a_loop_that_computes_is_told_so(daemon: millrace.PrivateDaemon, own_size: millrace.Recipe, folder: Path) -> None:
-    loader = millrace.numpy.Loader(folder, own_size, batch_size=2, address=daemon.address)
+    loader = millrace.numpy.Loader(folder, own_size, batch_size=2, address=daemon.address, job="resnet")
     with pytest.raises(millrace.FailedPrecondition, match="before its first loop"):
         loader.why()
     over = threading.Event()
@@ -53,10 +53,14 @@ def test_a_loop_that_computes_is_told_so(daemon: millrace.PrivateDaemon, own_siz
     (told,) = found
     assert told.waited < 0.05
     assert told.waits_told
+    assert told.job == "resnet"
+    assert f' of user {os.getuid()}, job "resnet": ' in str(told).replace("\n ", "")
     assert told.findings[0].figures["loop_seconds_per_batch"] > 0.02
     assert "To do: " in str(told)
     assert all(len(line) <= 80 for line in str(told).splitlines())
     loader.close()
+    with pytest.raises(millrace.FailedPrecondition, match="nor once it is closed"):
+        loader.why()
 
 
 class SlowRows:

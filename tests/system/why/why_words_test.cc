@@ -18,7 +18,9 @@ Ran why(const Daemon& daemon, std::vector<std::string> more = {}) {
 
 TEST_CASE("millrace why has a paragraph a session, at 80 columns, the one that waits most first", "[system]") {
   const WhyMill mill({.side = 700});
-  Session waits = mill.open(), computes = mill.open(), idle = mill.open();
+  Session waits = mill.open(), idle = mill.open();
+  Session computes =
+      need(mill.daemon.connect().open_session({.slots = 4, .batch = 4, .recipe = Recipe::train(32), .job = "resnet"}));
   const Program busy([&] { need(waits.wait(need(waits.submit(mill.batch())))); });
   const Program calm([&] {
     need(computes.submit(mill.batch(1)));
@@ -34,6 +36,7 @@ TEST_CASE("millrace why has a paragraph a session, at 80 columns, the one that w
                     second = all.output.find("session " + std::to_string(computes.id()) + " of user ");
   CHECK(first == 0);
   CHECK(second != std::string::npos);
+  CHECK_THAT(all.output, Catch::Contains(", job \"resnet\": "));
   CHECK(all.output.find("session " + std::to_string(idle.id()) + " of user ") == std::string::npos);
   CHECK_THAT(all.output, Catch::Contains(" images/s without it\n") && Catch::Contains("\n        To do: "));
   std::istringstream lines(all.output);
@@ -42,6 +45,7 @@ TEST_CASE("millrace why has a paragraph a session, at 80 columns, the one that w
   const auto json = parsed(why(mill.daemon, {"--json", std::to_string(computes.id())}).output);
   const auto session = json.get_child("sessions").front().second;
   CHECK(session.get<std::uint64_t>("id") == computes.id());
+  CHECK(session.get<std::string>("job") == "resnet");
   CHECK(session.get_child("findings").front().second.get<std::string>("code") == "loop_computes");
 }
 

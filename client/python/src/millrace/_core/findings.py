@@ -69,7 +69,8 @@ class Findings:
 
     def __str__(self) -> str:
         name = f' "{self.name}"' if self.name else ""
-        head = f"session {self.id}{name} of user {self.uid}: {_rate(self.images_per_second)} images/s in the last {self.seconds:.0f} s, "
+        job = f', job "{self.job}"' if self.job not in ("", self.name) else ""
+        head = f"session {self.id}{name} of user {self.uid}{job}: {_rate(self.images_per_second)} images/s in the last {self.seconds:.0f} s, "
         if self.waits_told:
             head += f"its program waited {100 * self.waited:.0f} % of them"
         else:
@@ -155,6 +156,6 @@ class LoaderSaysWhy:
             FailedPrecondition: it is not connected: no loop has begun, or it was closed.
         """
         if self._session is None:
-            raise FailedPrecondition("loader: nothing is known before its first loop begins")
+            raise FailedPrecondition("loader: nothing is known before its first loop begins, nor once it is closed")
         findings: Findings = self._session.why(timeout)
         return findings
