@@ -85,7 +85,7 @@ void add_trace(Command app, Chosen& chosen) {
       "it, `reading` that a disk is, `client` that all slots are full and the program is the slow one\n"
       "  session, batches   each batch through its stages; long `lane_turn` means that others have the lanes\n"
       "  mr-lane-0, ...     which images a lane makes, and where it has nothing to do\n"
-      "  mr-fetch-0, ...    which files take long\n"
+      "  mr-fetch-0, ...    how long reads take, and of how many bytes\n"
       "  counters           slots, budgets and queues; `events lost` above 0 means that some are missing there\n\n"
       "Recording costs the daemon next to nothing. Ctrl-C ends it, and the file has what was recorded. `millrace run "
       "--trace FILE` adds when the program itself waits.\n\n"

@@ -92,7 +92,11 @@ void add_why(Command app, Chosen& chosen) {
       .check(real_number(0.1, 86400.0))
       .type_name("[SECONDS]");
   command.flag("--json", options->json, "print one JSON object a look, with all figures");
-  add_connection_options(command, options->connection);
+  command
+      .option("--socket", options->connection.socket,
+              "the daemon's socket (default: $MILLRACE_SOCKET, else " + std::string(kDefaultSocket) + ")")
+      .check(not_empty())
+      .group("Daemon");
   command.footer(
       "It looks back over 20 seconds. A program that waits for less than 5 % of its time is told that Millrace is not "
       "what bounds it. Each cause has its share of the waiting, and what the program would reach without it. What the "
