@@ -70,7 +70,9 @@ class Findings:
     def __str__(self) -> str:
         name = f' "{self.name}"' if self.name else ""
         job = f', job "{self.job}"' if self.job not in ("", self.name) else ""
-        head = f"session {self.id}{name} of user {self.uid}{job}: {_rate(self.images_per_second)} images/s in the last {self.seconds:.0f} s, "
+        head = (
+            f"session {self.id}{name} of user {self.uid}{job}: {_rate(self.images_per_second)} images/s in the last {self.seconds:.0f} s, "
+        )
         if self.waits_told:
             head += f"its program waited {100 * self.waited:.0f} % of them"
         else:
