@@ -20,7 +20,7 @@ TEST_CASE("millrace why has a paragraph a session, at 80 columns, the one that w
   const WhyMill mill({.side = 700});
   Session waits = mill.open(), idle = mill.open();
   Session computes =
-      need(mill.daemon.connect().open_session({.slots = 4, .batch = 4, .recipe = Recipe::train(32), .job = "resnet"}));
+      need(mill.daemon.connect().open_session({.job = "resnet", .slots = 4, .batch = 4, .recipe = Recipe::train(32)}));
   const Program busy([&] { need(waits.wait(need(waits.submit(mill.batch())))); });
   const Program calm([&] {
     need(computes.submit(mill.batch(1)));
