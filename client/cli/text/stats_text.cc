@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* kOther = "Other";
 constexpr std::array kHeadings{
-    "Sessions",   "Memory", "Batches", "Images", "Time", "Seek indexes of JPEG files", "What is kept of images",
-    "FPGA cards", kOther};
+    "Sessions", "Memory",     "Batches", "Images", "Time", "Seek indexes of JPEG files", "What is kept of images",
+    "Host",     "FPGA cards", kOther};
 
 // By how a figure's name begins: the first that fits.
 constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
@@ -42,7 +42,12 @@ constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
     {"millrace_index", 5},
     {"millrace_cache", 6},
     {"millrace_first_touches", 6},
-    {"millrace_card", 7},
+    {"millrace_store", 6},
+    {"millrace_roots", 7},
+    {"millrace_reads", 7},
+    {"millrace_devices", 7},
+    {"millrace_descriptors", 7},
+    {"millrace_card", 8},
 };
 
 std::size_t heading_of(const Metric& metric) {

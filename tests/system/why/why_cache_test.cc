@@ -27,7 +27,8 @@ TEST_CASE("a cache that is too small for the set is named", "[system]") {
   const Dataset dataset = need(session.open_dataset(mill.pictures()));
   const Program loop(epochs(session, dataset));
 
-  REQUIRE(says_first_of_ours(mill, session.id(), "cache_too_small"));
+  REQUIRE(mill.eventually_says(
+      session.id(), [](const SessionFindings& told) { return finding_of(told, "cache_too_small") != nullptr; }));
   CHECK_THAT(finding_of(mill.last, "cache_too_small")->text, Catch::Contains("`cache.memory` (1"));
 }
 
