@@ -140,18 +140,23 @@ void Recorder::run() {
   }
 }
 
-// Names after events: of each session that has recorded something there is one.
+// What was recorded before a recording's end is in it, so the end is looked for before the events. Names after events: of
+// each session that has recorded something there is one.
 void Recorder::look(const std::vector<RecordingPtr>& recordings) {
+  const std::int64_t began = now();
+  std::vector<bool> are_over;
+  for (const RecordingPtr& recording : recordings) are_over.push_back(recording->is_over(began));
   std::vector<ThreadEvents> taken;
   take_events([&](ThreadEvents events) { taken.push_back(std::move(events)); });
   const std::vector<SessionNames> names = take_names();
   const std::vector<Gauge> now_in_use = gauges();
   const std::int64_t at = now();
-  for (const RecordingPtr& recording : recordings) {
-    for (const SessionNames& one : names) recording->name(one);
-    for (const ThreadEvents& events : taken) recording->add(events);
-    for (const Gauge& gauge : now_in_use) recording->set(gauge, at);
-    recording->write(recording->is_over(at), at);
+  for (std::size_t i = 0; i < recordings.size(); ++i) {
+    Recording& recording = *recordings[i];
+    for (const SessionNames& one : names) recording.name(one);
+    for (const ThreadEvents& events : taken) recording.add(events);
+    for (const Gauge& gauge : now_in_use) recording.set(gauge, at);
+    recording.write(are_over[i], at);
   }
 }
 
