@@ -64,9 +64,10 @@ TEST_CASE("the log says who opens a session, and what it had when it closes, as 
   CAPTURE(closed, daemon.errors());
   REQUIRE_THAT(closed, Catch::Contains(whose + "seconds="));
   REQUIRE_THAT(
-      closed, Catch::Matches(".* seconds=[0-9]+\\.[0-9]{6} batches=3 images=5 bad=0 refused=2 tensor_bytes=[1-9][0-9]* "
-                             "encoded_bytes=[1-9][0-9]* lane_seconds=[0-9]+\\.[0-9]{6} "
-                             "job=\"train\" cpu_seconds=[0-9.]+ .* waited_seconds=[0-9.]+ waits=3 datasets=2 dataset=.*"));
+      closed,
+      Catch::Matches(".* seconds=[0-9]+\\.[0-9]{6} batches=3 images=5 bad=0 refused=2 tensor_bytes=[1-9][0-9]* "
+                     "encoded_bytes=[1-9][0-9]* lane_seconds=[0-9]+\\.[0-9]{6} "
+                     "job=\"train\" cpu_seconds=[0-9.]+ .* waited_seconds=[0-9.]+ waits=3 datasets=2 dataset=.*"));
   REQUIRE(closed.ends_with("dataset=\"" + folder.path() + "/a \\\"b\\\" c\" dataset=\"/elsewhere\""));
 }
 
