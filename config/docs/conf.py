@@ -51,6 +51,7 @@ PAGES = {
         "config/prometheus/README.md": "Prometheus",
         "daemon/doc/session_time.md": None,
         "daemon/doc/costs.md": None,
+        "daemon/doc/why.md": None,
         "daemon/doc/trace.md": None,
         "daemon/doc/devices.md": None,
         "daemon/doc/gpu.md": "GPUs",
@@ -75,7 +76,8 @@ COMPLETE = ("client/python/doc", "daemon/doc")  # folders of which PAGES has eve
 # What `millrace` itself has, by subject.
 REFERENCE = {
     "api/client": ("Clients, sessions, batches", """
-        connect Client Session Batch Tensor DeviceTensor Sample Path Ring RingRoom Limits Device Statistics SessionStatistics Metric"""),
+        connect Client Session Batch Tensor DeviceTensor Sample Path Ring RingRoom Limits Device Statistics SessionStatistics Metric
+        JobStatistics Cost Findings Finding"""),
     "api/datasets": ("Datasets and epochs", """
         Dataset DatasetSample Epoch EpochShape OrderedBatch Samples Encoded Pairs mask_recipe read_manifest SkippedFiles SkippedFilesWarning
         UnlabelledWarning BadImageWarning"""),
