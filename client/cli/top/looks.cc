@@ -13,8 +13,8 @@
 namespace millrace::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{2'000};  // with a daemon that is slow
-constexpr std::chrono::milliseconds kNap{50};          // between looks at whether to stop
+constexpr std::chrono::milliseconds kPatienceWithDaemon{2'000};  // with a daemon that is slow
+constexpr std::chrono::milliseconds kNap{50};                    // between looks at whether to stop
 
 // Empty: there is none.
 std::string name_of_user(std::uint32_t uid) {
@@ -36,7 +36,7 @@ void sleep(std::chrono::milliseconds time, const std::stop_token& stop) {
 
 Result<TopLook> TopLooker::look() {
   if (!client_) {
-    MILLRACE_TRY(Client client, Client::connect(socket_, kPatience));
+    MILLRACE_TRY(Client client, Client::connect(socket_, kPatienceWithDaemon));
     client_.emplace(std::move(client));
   }
   Result<TopLook> look = look_at(*client_);
@@ -46,9 +46,9 @@ Result<TopLook> TopLooker::look() {
 
 Result<TopLook> TopLooker::look_at(Client& client) {
   TopLook look;
-  MILLRACE_TRY(look.statistics, client.statistics(kPatience));
-  MILLRACE_TRY(look.devices, client.devices(kPatience));
-  Result<std::vector<SessionFindings>> findings = client.explain(0, false, kPatience);
+  MILLRACE_TRY(look.statistics, client.statistics(kPatienceWithDaemon));
+  MILLRACE_TRY(look.devices, client.devices(kPatienceWithDaemon));
+  Result<std::vector<SessionFindings>> findings = client.explain(0, false, kPatienceWithDaemon);
   if (findings)
     look.findings = *std::move(findings);
   else if (findings.error().code != Code::kUnsupported)
