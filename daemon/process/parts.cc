@@ -63,7 +63,7 @@ Result<std::vector<NamedBackend>> make_backends(const Settings& settings, const 
     }
   }
   // The processor takes what devices leave, but for those that take what names them alone.
-  std::ranges::stable_partition(backends, [](const NamedBackend& named) {
+  std::stable_partition(backends.begin(), backends.end(), [](const NamedBackend& named) {
     return !named.by_pin_only && named.backend->info().instruction_sets.empty();
   });
   if (backends.empty())
