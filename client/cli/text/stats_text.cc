@@ -84,6 +84,7 @@ std::string rate_text(const Metric& metric, const Look& look, const std::optiona
 
 // Half of the durations, or 99 of 100, were shorter than this.
 std::string quantile_text(const Metric& histogram, double part) {
+  if (histogram.value == 0) return "none";
   for (const Bucket& bucket : histogram.buckets) {
     if (static_cast<double>(bucket.count) < part * histogram.value) continue;
     return std::isinf(bucket.below) ? "over a minute" : formatted("< %.3g ms", bucket.below * 1000);

@@ -31,7 +31,7 @@ struct Metric {
   double value = 0;                     // of a histogram: how many durations
   std::string label{};                  // what it is told by as well: "backend", "user", "code"; empty: it is not
   std::vector<LabelledValue> values{};  // by label; they add up to `value`
-  std::vector<Bucket> buckets{};        // of a histogram: up to the longest duration
+  std::vector<Bucket> buckets{};        // of a histogram: always the same ones, the last for infinity
   double sum = 0;                       // of a histogram: of all durations
 };
 

@@ -91,10 +91,10 @@ void TraceFile::add_work(std::int64_t tid, const std::string& thread, const Even
 
 void TraceFile::add_slice(std::uint64_t track, const Event& event) {
   if (event.what == What::kRead) {
-    writer_.begin(track, event.at, event.failed ? "read in vain" : "read",
+    writer_.begin(track, event.at, event.failed ? "read, failed" : "read",
                   {{"image", std::uint64_t{event.index}}, {"bytes", event.number}});
   } else {
-    const std::string name = std::string(format_name_(event.kind)) + (event.failed ? " in vain" : "");
+    const std::string name = std::string(format_name_(event.kind)) + (event.failed ? ", failed" : "");
     writer_.begin(track, event.at, name, {{"image", std::uint64_t{event.index}}, {"backend", event.text}});
   }
   writer_.end(track, event.until);

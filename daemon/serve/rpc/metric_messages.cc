@@ -40,7 +40,7 @@ void describe(const Histogram& histogram, const HistogramRow& row, v1::Metric& m
   for (const std::uint64_t count : counts) all += count;
   metric.set_value(static_cast<double>(all));
   std::uint64_t so_far = 0;
-  for (std::size_t i = 0; so_far < all; ++i) {
+  for (std::size_t i = 0; i < Histogram::kBuckets; ++i) {
     so_far += counts[i];
     v1::Bucket& bucket = *metric.add_buckets();
     const bool last = i + 1 == Histogram::kBuckets;

@@ -128,7 +128,9 @@ def test_client_asks_the_daemon(client: millrace.Client, session: millrace.Sessi
     assert statistics.metrics["millrace_batches_completed_total"].values[str(os.getuid())] >= 1
     latency = statistics.metrics["millrace_batch_latency_seconds"]
     assert latency.buckets[-1][1] == latency.value >= 1
-    assert latency.sum < latency.buckets[-1][0] * latency.value
+    longest = next(below for below, count in latency.buckets if count == latency.value)
+    assert longest < 60
+    assert latency.sum < longest * latency.value
 
 
 def test_session_is_named_in_the_statistics(client: millrace.Client, own_size: millrace.Recipe) -> None:

