@@ -71,7 +71,7 @@ from millrace.recipe import (
 )
 from millrace.ring import Ring, RingRoom
 from millrace.sample_list import Samples
-from millrace.samples import DatasetSample, Path, Sample
+from millrace.samples import DatasetSample, Part, Path, Sample
 
 if _TYPE_CHECKING:
     from millrace import recipes, steps
@@ -153,6 +153,7 @@ __all__ = [
     "Pad",
     "Pairs",
     "Patches",
+    "Part",
     "Path",
     "PermissionDenied",
     "Preview",

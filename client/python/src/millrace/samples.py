@@ -19,6 +19,17 @@ class Path(NamedTuple):
     path: str | bytes
 
 
+class Part(NamedTuple):
+    """The bytes ``[offset, offset + length)`` of a file, which are an encoded image: a member of a tar archive, a value in an Arrow file.
+
+    The file is as of ``Path``. Offset and length are in bytes, at least 0; their sum is below 2**63.
+    """
+
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes]
+    offset: int
+    length: int
+
+
 class DatasetSample(NamedTuple):
     """One image of an open dataset: ``Dataset.id`` and a number below ``len(dataset)``."""
 
