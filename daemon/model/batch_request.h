@@ -20,7 +20,8 @@
 namespace millrace {
 
 struct PathSource {
-  std::string path;  // absolute; not yet known to be allowed
+  std::string path;                          // absolute; not yet known to be allowed
+  std::optional<Dataset::Range> range = {};  // nullopt: the whole file
 };
 struct InlineSource {
   std::string bytes;
@@ -60,13 +61,16 @@ struct BatchRequest {
   std::string backend;  // pinned; empty: place decides
 };
 
-// How messages name a sample: its path, "dataset sample 17", "encoded bytes", "ring bytes at 4096".
+// How messages name a sample: its path, with offset and length of a part, "shard.tar[1536+48211]"; "encoded bytes"; "ring
+// bytes at 4096".
 std::string source_name(const SampleSource& source);
 
 // Which sample of which dataset it is; of none where the client gave a path or bytes.
 DatasetMember member_of(const SampleSource& source);
 
-// The file that is read for it, byte for byte; empty when it is none.
+// The file, and which part of it, that is read for it; of no name where it is none. REQUIRES: a dataset has the sample.
+Dataset::Location location_of(const SampleSource& source);
+// That file, byte for byte.
 std::string file_path(const SampleSource& source);
 
 }  // namespace millrace

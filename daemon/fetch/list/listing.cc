@@ -324,7 +324,7 @@ Listing::Outcome Listing::finish() {
   }
   return std::shared_ptr<const Dataset>(
       std::make_shared<const Dataset>(std::move(root_), std::move(paths_), std::move(entries_), std::move(classes_),
-                                      fingerprint_, skipped_.told(), std::vector<Dataset::Range>{}, number_));
+                                      fingerprint_, skipped_.told(), Dataset::Parts{}, number_));
 }
 
 }  // namespace millrace

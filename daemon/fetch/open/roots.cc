@@ -290,6 +290,10 @@ std::vector<Result<OpenFile>> Roots::open_files(std::span<const std::string> pat
     for (std::size_t i = 0; i < paths_untrusted.size(); ++i) files.emplace_back(known.error());
     return files;
   }
+  if (!by_opener(caller)) {
+    for (const std::string& path : paths_untrusted) files.push_back(open_file(path, caller));
+    return files;
+  }
   const std::vector<std::string_view> paths(paths_untrusted.begin(), paths_untrusted.end());
   for (OpenerLink::Opened& opened : opener_->ask(paths, OpenerWhat::kFile, caller, *in_force_.now()))
     files.push_back(as_file(std::move(opened)));

@@ -80,7 +80,7 @@ class Roots {
   // another's twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
   Result<OpenFile> open_file(std::string_view path_untrusted, const Caller& caller) const;
 
-  // As open_file() of each, in a message to the opener for every few. REQUIRES: by_opener(caller).
+  // As open_file() of each; by an opener, in a message for every few.
   std::vector<Result<OpenFile>> open_files(std::span<const std::string> paths_untrusted, const Caller& caller) const;
   // Whether an opener opens this caller's files.
   bool by_opener(const Caller& caller) const;

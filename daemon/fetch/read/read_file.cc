@@ -53,9 +53,10 @@ Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, Encoded
 
 Error no_such_range(const Dataset::Range& range, std::uint64_t file) {
   return Error{Code::kInvalid,
-               "the file has " + to_text(Bytes{file}) + ", and " + to_text(range.length) + " from byte " +
-                   std::to_string(range.offset) +
-                   " on are a sample of the dataset: it has changed since it was listed; open the dataset again"};
+               "the file has " + to_text(Bytes{file}) + ", and the sample would be " + to_text(range.length) +
+                   " from byte " + std::to_string(range.offset) +
+                   " on: it has changed since it was listed, or was listed wrongly; list it again and open the dataset "
+                   "anew"};
 }
 
 }  // namespace

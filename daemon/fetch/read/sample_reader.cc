@@ -1,7 +1,9 @@
 #include "daemon/fetch/read/sample_reader.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
@@ -33,6 +35,50 @@ std::optional<std::string> file_of(const SampleSource& source) {
   const auto* const sample = std::get_if<DatasetSource>(&source);
   if (sample == nullptr || raw(sample->sample) >= sample->dataset->samples()) return std::nullopt;
   return sample->dataset->locate(sample->sample).file;
+}
+
+bool may_be_part(const SampleSource* source) {
+  if (const auto* const path = std::get_if<PathSource>(source)) return path->range.has_value();
+  const auto* const sample = std::get_if<DatasetSource>(source);
+  return sample != nullptr && sample->dataset->has_ranges();
+}
+
+// Each file that some of `sources` lie in, with the positions of these.
+struct FileOfSources {
+  std::string file;
+  std::vector<std::size_t> sources;
+};
+std::vector<FileOfSources> files_of(std::span<const SampleSource* const> sources) {
+  std::vector<FileOfSources> files;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    std::optional<std::string> file = file_of(*sources[i]);
+    if (!file) continue;
+    auto known = std::ranges::find(files, *file, &FileOfSources::file);
+    if (known == files.end()) known = files.insert(known, {*std::move(file), {}});
+    known->sources.push_back(i);
+  }
+  return files;
+}
+
+Error not_as_listed() {
+  return Error{
+      Code::kPrecondition,
+      "the file has changed since it was listed: it has another size or time of modification, and what was the "
+      "sample may be elsewhere in it; list it again and open the dataset anew"};
+}
+
+Result<std::shared_ptr<const OpenFile>> to_share(Result<OpenFile> file) {
+  if (!file) return std::move(file).error();
+  return std::make_shared<const OpenFile>(*std::move(file));
+}
+
+bool is_as_listed(const std::optional<FileIdentity>& file, const std::optional<Dataset::Stamp>& stamp) {
+  return !stamp || (file && file->size == stamp->size.count && file->modified == stamp->modified);
+}
+
+std::optional<FileIdentity> identity_now(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 ? std::optional(identity_of(status)) : std::nullopt;
 }
 
 // A file's part of what may be read at once, for as long as it is read.
@@ -69,7 +115,7 @@ struct SampleReader::ReadSource {
   std::atomic<std::uint64_t>& being_read;
 
   Result<EncodedImage> operator()(const PathSource& source) const {
-    return from_file({.file = source.path, .range = {}});
+    return from_file({.file = source.path, .range = source.range});
   }
   Result<EncodedImage> operator()(const InlineSource& source) const {
     const Bytes size{source.bytes.size()};
@@ -91,15 +137,19 @@ struct SampleReader::ReadSource {
 
   Result<EncodedImage> from_file(const Dataset::Location& location) const {
     const std::int64_t begun = ahead ? ahead->begun : nanoseconds_since_1970();
-    Result<OpenFile> file = ahead ? std::move(ahead->file) : roots.open_file(location.file, caller);
-    if (!file) return roots.with_roots(std::move(file).error());
-    if (std::optional<EncodedImage> kept = find_kept(*file, location.range, begun)) return *std::move(kept);
-    MILLRACE_TRY(EncodedBytes bytes, contents(*file, location.range));
+    const Result<std::shared_ptr<const OpenFile>> opened =
+        ahead ? std::move(ahead->file) : to_share(roots.open_file(location.file, caller));
+    if (!opened) return roots.with_roots(opened.error());
+    const OpenFile& file = **opened;
+    if (!is_as_listed(file.identity, location.stamp)) return not_as_listed();
+    if (std::optional<EncodedImage> kept = find_kept(file, location.range, begun)) return *std::move(kept);
+    MILLRACE_TRY(EncodedBytes bytes, contents(file, location.range));
+    if (location.stamp && !is_as_listed(identity_now(file.fd.get()), location.stamp)) return not_as_listed();
     EncodedImage image{.bytes = std::move(bytes), .info = {}};
-    const std::size_t size = location.range ? file->size.count : image.bytes.size();
-    image.identity = part_of(identity_of(file->fd.get(), size, begun), location.range);
+    const std::size_t size = location.range ? file.size.count : image.bytes.size();
+    image.identity = part_of(identity_of(file.fd.get(), size, begun), location.range);
     image.stable =
-        image.identity && keeps_pictures() && is_stable(file->fd.get(), *image.identity, begun, options.stable_after);
+        image.identity && keeps_pictures() && is_stable(file.fd.get(), *image.identity, begun, options.stable_after);
     return image;
   }
 
@@ -141,20 +191,20 @@ struct SampleReader::ReadSource {
 
 std::vector<std::optional<OpenedAhead>> SampleReader::open_ahead(std::span<const SampleSource* const> sources,
                                                                  const Caller& caller) const {
-  if (!roots_.by_opener(caller)) return {};
-  std::vector<std::string> files;
-  std::vector<std::size_t> whose;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    std::optional<std::string> file = file_of(*sources[i]);
-    if (!file) continue;
-    files.push_back(*std::move(file));
-    whose.push_back(i);
-  }
+  const bool by_opener = roots_.by_opener(caller);
+  if (!by_opener && std::ranges::none_of(sources, may_be_part)) return {};
+  std::vector<FileOfSources> files = files_of(sources);
+  if (!by_opener) std::erase_if(files, [](const FileOfSources& file) { return file.sources.size() < 2; });
   if (files.empty()) return {};
   std::vector<std::optional<OpenedAhead>> ahead(sources.size());
   const std::int64_t begun = nanoseconds_since_1970();
-  std::vector<Result<OpenFile>> opened = roots_.open_files(files, caller);
-  for (std::size_t i = 0; i < opened.size(); ++i) ahead[whose[i]].emplace(OpenedAhead{begun, std::move(opened[i])});
+  std::vector<std::string> names;
+  for (FileOfSources& file : files) names.push_back(std::move(file.file));
+  std::vector<Result<OpenFile>> opened = roots_.open_files(names, caller);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const Result<std::shared_ptr<const OpenFile>> file = to_share(std::move(opened[i]));
+    for (const std::size_t source : files[i].sources) ahead[source].emplace(OpenedAhead{begun, file});
+  }
   return ahead;
 }
 

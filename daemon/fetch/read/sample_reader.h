@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,8 +30,8 @@ struct ReadWish {
 
 // A sample's file that was opened before its turn, together with others.
 struct OpenedAhead {
-  std::int64_t begun = 0;  // nanoseconds since 1970, before it was opened
-  Result<OpenFile> file;
+  std::int64_t begun = 0;                        // nanoseconds since 1970, before it was opened
+  Result<std::shared_ptr<const OpenFile>> file;  // shared by the samples that are parts of it
 };
 
 class SampleReader {
@@ -47,8 +48,9 @@ class SampleReader {
   // `roots` outlives it.
   SampleReader(const Roots& roots, const Options& options) : roots_(roots), options_(options) {}
 
-  // The files of those sources that have one, where an opener opens the caller's: one message is cheaper than many. As
-  // many as sources, or none at all.
+  // The files of those sources that have one, where an opener opens the caller's: one message is cheaper than many. Where
+  // none does: those that more than one of the sources are parts of. Each file is opened once. As many as sources, or
+  // none at all.
   std::vector<std::optional<OpenedAhead>> open_ahead(std::span<const SampleSource* const> sources,
                                                      const Caller& caller) const;
 

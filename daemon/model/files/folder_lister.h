@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +18,29 @@
 
 namespace millrace {
 
-// Some of the files that a client lists itself, beneath the folder that goes with them.
+// Samples that are parts of files, which are numbered from 0 in the order of their paths, through all of a list.
+struct RangesInFiles {
+  std::vector<std::uint32_t> files;             // of each sample
+  std::vector<std::uint64_t> offsets, lengths;  // likewise, as Dataset::Range has them
+  std::vector<Dataset::Stamp> stamps = {};      // of each path that came with them; or none
+
+  Bytes memory() const {
+    return {files.capacity() * sizeof(std::uint32_t) +
+            (offsets.capacity() + lengths.capacity()) * sizeof(std::uint64_t) +
+            stamps.capacity() * sizeof(Dataset::Stamp)};
+  }
+};
+
+// Some of the samples that a client lists itself, beneath the folder that goes with them.
 struct FilesPart {
-  std::string paths_untrusted;       // one after the other, each with a zero byte after it
-  std::vector<std::int64_t> labels;  // as many; or none: all are -1
+  std::string paths_untrusted;                         // one after the other, each with a zero byte after it
+  std::vector<std::int64_t> labels;                    // as many as samples; or none: all are -1
+  std::optional<RangesInFiles> ranges_untrusted = {};  // nullopt: every path is a sample
 
   Bytes memory() const {  // with what the heap takes beside it
     constexpr std::uint64_t kOfHeap = 64;
-    return {sizeof *this + kOfHeap + paths_untrusted.capacity() + labels.capacity() * sizeof(std::int64_t)};
+    return Bytes{sizeof *this + kOfHeap + paths_untrusted.capacity() + labels.capacity() * sizeof(std::int64_t)} +
+           (ranges_untrusted ? ranges_untrusted->memory() : Bytes{});
   }
 };
 

@@ -36,7 +36,7 @@ struct OpenDatasetRequest {
 struct CloseDatasetRequest {
   DatasetId id{};
 };
-// A part of a dataset that the client lists itself.
+// A part of a dataset that the client lists itself: of ListFiles or ListParts.
 struct ListFilesRequest {
   DatasetId id{};
   std::string folder;  // of the first part: absolute; empty: of another one

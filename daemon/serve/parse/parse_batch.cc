@@ -32,6 +32,16 @@ Result<DatasetSource> parse_dataset_sample(const v1::DatasetSample& sample, cons
   return DatasetSource{std::move(dataset), SampleId{sample.sample_id()}};
 }
 
+Result<PathSource> parse_part(v1::FilePart& part, const Limits& limits) {
+  if (has_unknown_fields(part)) return unknown_field(part);
+  MILLRACE_TRY_VOID(check_path("path", part.path(), limits));
+  const Dataset::Range range{part.offset(), Bytes{part.length()}};
+  if (range.length == Dataset::Range::kWhole || !is_in_a_file(range))
+    return field_error("length", "and offset together must be below 2^63, are " + std::to_string(part.length()) +
+                                     " and " + std::to_string(part.offset()));
+  return PathSource{std::move(*part.mutable_path()), range};
+}
+
 Result<SampleSource> parse_source(v1::Sample& sample, const Limits& limits, const DatasetTable& datasets) {
   switch (sample.source_case()) {
     case v1::Sample::kPath:
@@ -47,10 +57,14 @@ Result<SampleSource> parse_source(v1::Sample& sample, const Limits& limits, cons
       MILLRACE_TRY_IN("dataset", DatasetSource source, parse_dataset_sample(sample.dataset(), datasets));
       return SampleSource{std::move(source)};
     }
+    case v1::Sample::kPart: {
+      MILLRACE_TRY_IN("part", PathSource source, parse_part(*sample.mutable_part(), limits));
+      return SampleSource{std::move(source)};
+    }
     case v1::Sample::SOURCE_NOT_SET:
       break;
   }
-  return field_error("source", "must be set: path, encoded, ring or dataset");
+  return field_error("source", "must be set: path, encoded, ring, dataset or part");
 }
 
 Result<Box> parse_box(const v1::Box& message) {

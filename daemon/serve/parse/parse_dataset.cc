@@ -107,6 +107,17 @@ Result<void> check_extension(const std::string& extension) {
                "must be 1 to " + std::to_string(kLongestExtension) + " lower-case letters and digits without the dot"};
 }
 
+// What ListFiles and ListParts have in common.
+template <class List>
+Result<void> check_list(const List& request, const Limits& limits) {
+  if (has_unknown_fields(request)) return unknown_field(request);
+  if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
+  if (!request.folder().empty()) MILLRACE_TRY_VOID(check_path("folder", request.folder(), limits));
+  if (!request.paths().empty() && request.paths().back() != '\0')
+    return field_error("paths", "must have a zero byte after each path");
+  return {};
+}
+
 }  // namespace
 
 Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, const Limits& limits) {
@@ -131,11 +142,7 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
 }
 
 Result<ListFilesRequest> parse_list_files(v1::ListFiles& request, const Limits& limits) {
-  if (has_unknown_fields(request)) return unknown_field(request);
-  if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
-  if (!request.folder().empty()) MILLRACE_TRY_VOID(check_path("folder", request.folder(), limits));
-  if (!request.paths().empty() && request.paths().back() != '\0')
-    return field_error("paths", "must have a zero byte after each path");
+  MILLRACE_TRY_VOID(check_list(request, limits));
   const auto& labels = request.labels();
   if (!labels.empty() && std::ranges::count(request.paths(), '\0') != labels.size())
     return field_error("labels", "must be as many as paths, or none");
@@ -143,6 +150,32 @@ Result<ListFilesRequest> parse_list_files(v1::ListFiles& request, const Limits& 
                           .folder = std::move(*request.mutable_folder()),
                           .part = {.paths_untrusted = std::move(*request.mutable_paths()),
                                    .labels = std::vector<std::int64_t>(labels.begin(), labels.end())},
+                          .last = request.last()};
+}
+
+Result<ListFilesRequest> parse_list_parts(v1::ListParts& request, const Limits& limits) {
+  MILLRACE_TRY_VOID(check_list(request, limits));
+  const int samples = request.files_size();
+  if (request.offsets_size() != samples || request.lengths_size() != samples)
+    return field_error("files", "must be as many as offsets and lengths, are " + std::to_string(samples) + ", " +
+                                    std::to_string(request.offsets_size()) + " and " +
+                                    std::to_string(request.lengths_size()));
+  if (!request.labels().empty() && request.labels_size() != samples)
+    return field_error("labels", "must be as many as files, offsets and lengths, or none");
+  if (request.sizes_size() != request.modified_ns_size()) return field_error("sizes", "must be as many as modified_ns");
+  if (!request.sizes().empty() && std::ranges::count(request.paths(), '\0') != request.sizes_size())
+    return field_error("sizes", "must be as many as paths, or none");
+  RangesInFiles ranges{.files = {request.files().begin(), request.files().end()},
+                       .offsets = {request.offsets().begin(), request.offsets().end()},
+                       .lengths = {request.lengths().begin(), request.lengths().end()}};
+  ranges.stamps.reserve(static_cast<std::size_t>(request.sizes_size()));
+  for (int i = 0; i < request.sizes_size(); ++i)
+    ranges.stamps.push_back({Bytes{request.sizes(i)}, request.modified_ns(i)});
+  return ListFilesRequest{.id = DatasetId{request.dataset_id()},
+                          .folder = std::move(*request.mutable_folder()),
+                          .part = {.paths_untrusted = std::move(*request.mutable_paths()),
+                                   .labels = {request.labels().begin(), request.labels().end()},
+                                   .ranges_untrusted = std::move(ranges)},
                           .last = request.last()};
 }
 

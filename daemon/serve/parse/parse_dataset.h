@@ -15,6 +15,8 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request_unt
 
 // The paths are moved out of it, and looked at later, as they are taken (fetch/list/client_file_list.h). kInvalid naming the field.
 Result<ListFilesRequest> parse_list_files(v1::ListFiles& request_untrusted, const Limits& limits);
+// The same of samples that are parts of files; numbers of files, offsets and lengths, too, are looked at as they are taken.
+Result<ListFilesRequest> parse_list_parts(v1::ListParts& request_untrusted, const Limits& limits);
 
 // Errors name the field: kInvalid; kNotFound for a dataset that is not open.
 Result<NameFilesRequest> parse_name_files(const v1::NameFiles& request_untrusted, const DatasetTable& datasets);

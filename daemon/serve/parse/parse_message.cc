@@ -31,6 +31,8 @@ Subject subject_of(const v1::ClientMessage& message) {
       return DatasetId{message.close_dataset().dataset_id()};
     case v1::ClientMessage::kListFiles:
       return DatasetId{message.list_files().dataset_id()};
+    case v1::ClientMessage::kListParts:
+      return DatasetId{message.list_parts().dataset_id()};
     case v1::ClientMessage::kNameFiles:
       return QuestionId{message.name_files().question_id()};
     case v1::ClientMessage::kStartEpoch:
@@ -126,6 +128,8 @@ ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, co
       return or_refused(parse_start_epoch(message.start_epoch(), limits, datasets), subject);
     case v1::ClientMessage::kListFiles:
       return or_refused(parse_list_files(*message.mutable_list_files(), limits), subject);
+    case v1::ClientMessage::kListParts:
+      return or_refused(parse_list_parts(*message.mutable_list_parts(), limits), subject);
     case v1::ClientMessage::kNameFiles:
       return or_refused(parse_name_files(message.name_files(), datasets), subject);
     case v1::ClientMessage::kGiveBatches:

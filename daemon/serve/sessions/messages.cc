@@ -67,7 +67,14 @@ v1::ServerMessage sample_files_message(const NameFilesRequest& question) {
   v1::ServerMessage message;
   v1::SampleFiles& files = *message.mutable_sample_files();
   files.set_question_id(raw(question.id));
-  for (const SampleId sample : question.samples) files.add_paths(question.dataset->locate(sample).file);
+  for (const SampleId sample : question.samples) {
+    Dataset::Location location = question.dataset->locate(sample);
+    files.add_paths(std::move(location.file));
+    if (!question.dataset->has_ranges()) continue;
+    const Dataset::Range range = location.range.value_or(Dataset::Range{0, Dataset::Range::kWhole});
+    files.add_offsets(range.offset);
+    files.add_lengths(range.length.count);
+  }
   return message;
 }
 

@@ -35,32 +35,41 @@ Result<void> SessionListings::begin(std::string path_untrusted, FileChoice choic
 void SessionListings::begin_own(DatasetId id, std::string folder_untrusted) {
   own_.emplace(id, OwnList{.folder_untrusted = std::move(folder_untrusted),
                            .parts = {},
+                           .with_ranges = {},
                            .growing = std::make_shared<Growing>(Growing{account_, {}})});
 }
 
 Result<std::uint64_t> SessionListings::add(DatasetId id, FilesPart part) {
   OwnList& list = own_.at(id);
+  const auto gone = [&](Error why) {
+    own_.erase(id);
+    return why;
+  };
+  const bool with_ranges = part.ranges_untrusted.has_value();
+  if (list.with_ranges.value_or(with_ranges) != with_ranges)
+    return gone({Code::kInvalid, "dataset_id: a list is of ListFiles or of ListParts, not of both"});
+  list.with_ranges = with_ranges;
   const auto paths = static_cast<std::uint64_t>(std::ranges::count(part.paths_untrusted, '\0'));
-  list.files += paths;
-  if (list.files > max_files_) {
-    own_.erase(id);
-    return Error{Code::kExhausted,
-                 "more than " + std::to_string(max_files_) +
-                     " files: make a dataset of fewer, or raise limits.dataset_files in the daemon's settings"};
-  }
-  // As if its entries were there already.
-  const std::uint64_t bytes = part.memory().count + paths * sizeof(Dataset::Entry);
-  if (const Result<void> room = list.growing->grow_to({list.growing->charge.amount() + bytes}); !room) {
-    own_.erase(id);
-    return room.error();
-  }
-  if (paths > 0) list.parts.push_back(std::move(part));
-  return list.files;
+  const std::uint64_t samples = with_ranges ? part.ranges_untrusted->files.size() : paths;
+  list.paths += paths;
+  list.samples += samples;
+  if (std::max(list.paths, list.samples) > max_files_)
+    return gone(
+        {Code::kExhausted, "more than " + std::to_string(max_files_) + (with_ranges ? " samples" : " files") +
+                               ": make a dataset of fewer, or raise limits.dataset_files in the daemon's settings"});
+  // As if its entries were there already; beside ranges, each path has an entry and a stamp.
+  const std::uint64_t entries = samples * (sizeof(Dataset::Entry) + (with_ranges ? sizeof(Dataset::Range) : 0));
+  const std::uint64_t files = with_ranges ? paths * 2 * sizeof(Dataset::StampedFile) : 0;
+  const std::uint64_t bytes = part.memory().count + entries + files;
+  if (const Result<void> room = list.growing->grow_to({list.growing->charge.amount() + bytes}); !room)
+    return gone(room.error());
+  if (paths + samples > 0) list.parts.push_back(std::move(part));
+  return list.samples;
 }
 
 Result<void> SessionListings::end_own(DatasetId id, Done done) {
   OwnList list = std::move(own_.extract(id).mapped());
-  if (list.parts.empty()) return Error{Code::kNotFound, "paths: the list is empty; a dataset needs a file"};
+  if (list.samples == 0) return Error{Code::kNotFound, "paths: the list is empty; a dataset needs a file"};
   ListTask task{.path_untrusted = std::move(list.folder_untrusted), .files = std::move(list.parts)};
   return hand_over(std::move(task), list.growing, {}, std::move(done));
 }

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,8 @@ class SessionListings {
   // REQUIRES: no list of this id is being made.
   void begin_own(DatasetId id, std::string folder_untrusted);
   bool makes_own(DatasetId id) const { return own_.contains(id); }
-  // Files so far. kExhausted: there is no room for more, and the list is gone. REQUIRES: makes_own().
+  // Samples so far. The list is gone with an error: kExhausted, there is no room for more; kInvalid, the parts before are
+  // of another kind, with ranges or without. REQUIRES: makes_own().
   Result<std::uint64_t> add(DatasetId id, FilesPart part);
   // No part follows; as begin(). REQUIRES: makes_own().
   Result<void> end_own(DatasetId id, Done done);
@@ -67,7 +69,8 @@ class SessionListings {
   struct OwnList {  // of a client, as far as it has come
     std::string folder_untrusted;
     std::vector<FilesPart> parts;
-    std::uint64_t files = 0;
+    std::optional<bool> with_ranges;  // nullopt: no part has come
+    std::uint64_t paths = 0, samples = 0;
     std::shared_ptr<Growing> growing;  // shared with the task that it becomes
   };
 

@@ -97,7 +97,7 @@ TEST_CASE("a sample that is a part of a file comes back as that part alone", "[f
   write_file(fixture.temp / "shard.tar", shard);
   const auto dataset = std::make_shared<const Dataset>(
       fixture.temp.path(), "shard.tar", std::vector<Dataset::Entry>{{0, 9, 0}, {0, 9, 1}}, Strings{"a", "b"}, 1,
-      Skipped{}, std::vector<Dataset::Range>{of_second, of_first});
+      Skipped{}, Dataset::Parts{.ranges = {of_second, of_first}, .stamps = {}});
 
   const Items items = fixture.fetch({DatasetSource{dataset, SampleId{0}}, DatasetSource{dataset, SampleId{1}}});
 
@@ -115,11 +115,12 @@ TEST_CASE("a part that the file does not have, or that is over the limit, is its
   Fixture fixture({.threads = 1, .limits = Limits{.sample = {.encoded = 2_KiB}}});
   write_file(fixture.temp / "shard.tar", std::string(3'000, 'x'));
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
-  std::vector<Dataset::Range> ranges{{2'900, 101_B}, {3'001, 0_B}, {kMost, 1_B}, {1, Bytes{kMost}}, {0, 2'049_B}};
-  const std::size_t count = ranges.size();
+  Dataset::Parts parts{.ranges = {{2'900, 101_B}, {3'001, 0_B}, {kMost, 1_B}, {1, Bytes{kMost - 1}}, {0, 2'049_B}},
+                       .stamps = {}};
+  const std::size_t count = parts.ranges.size();
   const auto dataset =
       std::make_shared<const Dataset>(fixture.temp.path(), "shard.tar", std::vector<Dataset::Entry>(count, {0, 9, -1}),
-                                      Strings{}, 1, Skipped{}, std::move(ranges));
+                                      Strings{}, 1, Skipped{}, std::move(parts));
   std::vector<SampleSource> sources;
   for (std::uint64_t i = 0; i < count; ++i) sources.push_back(DatasetSource{dataset, SampleId{i}});
 
@@ -136,7 +137,8 @@ TEST_CASE("a part that the file does not have, or that is over the limit, is its
 TEST_CASE("a dataset says where a sample lies: in a file, or in a part of one", "[fetch]") {
   const std::vector<Dataset::Entry> entries{{0, 5, 0}, {5, 5, 0}};
   const Dataset files("/data", "a.jpgb.jpg", entries, Strings{"c"}, 1);
-  const Dataset parts("/data", "a.jpgb.jpg", entries, Strings{"c"}, 1, {}, {{0, 10_B}, {10, 20_B}});
+  const Dataset parts("/data", "a.jpgb.jpg", entries, Strings{"c"}, 1, {},
+                      {.ranges = {{0, 10_B}, {10, 20_B}}, .stamps = {}});
 
   CHECK(files.locate(SampleId{1}) == Dataset::Location{"/data/b.jpg", std::nullopt});
   CHECK(parts.locate(SampleId{1}) == Dataset::Location{"/data/b.jpg", Dataset::Range{10, 20_B}});

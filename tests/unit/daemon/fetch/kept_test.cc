@@ -168,9 +168,9 @@ TEST_CASE("a part of a file is known by the file and its place", "[fetch]") {
   if (skips_where_no_file_is_kept()) return;
   Rig rig;
   const std::string path = "a/b/picture.jpg";
-  const auto dataset = std::make_shared<const Dataset>(rig.tree.root, path, std::vector<Dataset::Entry>{{0, 15, -1}},
-                                                       std::vector<std::string>{}, 0, Skipped{},
-                                                       std::vector<Dataset::Range>{{.offset = 7, .length = 50_B}});
+  const auto dataset = std::make_shared<const Dataset>(
+      rig.tree.root, path, std::vector<Dataset::Entry>{{0, 15, -1}}, std::vector<std::string>{}, 0, Skipped{},
+      Dataset::Parts{.ranges = {{.offset = 7, .length = 50_B}}, .stamps = {}});
   rig.source = DatasetSource{dataset, SampleId{0}};
 
   const EncodedImage image = rig.must_read({.keep = {}});
