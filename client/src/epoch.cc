@@ -8,6 +8,19 @@
 namespace millrace {
 inline namespace client {
 
+namespace {
+
+void add_files(v1::SampleFiles& answer, std::vector<SampleFile>& files) {
+  constexpr std::uint64_t kWhole = ~std::uint64_t{0};
+  const bool has_ranges = answer.offsets_size() == answer.paths_size() && answer.lengths_size() == answer.paths_size();
+  for (int i = 0; i < answer.paths_size(); ++i) {
+    files.push_back({std::move(*answer.mutable_paths(i))});
+    if (has_ranges && answer.lengths(i) != kWhole) files.back().range = FileRange{answer.offsets(i), answer.lengths(i)};
+  }
+}
+
+}  // namespace
+
 Dataset::Dataset(Dataset&&) noexcept = default;
 
 Dataset& Dataset::operator=(Dataset&& other) noexcept {
@@ -30,9 +43,17 @@ Dataset::~Dataset() {
 
 Result<std::vector<std::string>> Dataset::files_of(std::span<const std::uint64_t> samples,
                                                    std::chrono::milliseconds timeout) const {
+  MILLRACE_TRY(std::vector<SampleFile> parts, parts_of(samples, timeout));
+  std::vector<std::string> files;
+  for (SampleFile& part : parts) files.push_back(std::move(part.path));
+  return files;
+}
+
+Result<std::vector<SampleFile>> Dataset::parts_of(std::span<const std::uint64_t> samples,
+                                                  std::chrono::milliseconds timeout) const {
   constexpr std::uint32_t kToOlder = 1;  // daemons, which refuse the question
   const std::size_t most = std::max(core_->limits().files_named.value_or(kToOlder), 1U);
-  std::vector<std::string> files;
+  std::vector<SampleFile> files;
   for (std::size_t at = 0; at < samples.size(); at += most) {
     const auto some = samples.subspan(at, std::min(most, samples.size() - at));
     const std::uint64_t question = core_->fresh_number();
@@ -46,7 +67,7 @@ Result<std::vector<std::string>> Dataset::files_of(std::span<const std::uint64_t
     if (!sent) return inbox.forget_files(question), std::move(sent).error();
     auto answer = core_->wait(deadline_after(timeout), "files_of", [&] { return inbox.take_files(question); });
     if (!answer) return inbox.forget_files(question), std::move(answer).error();
-    for (std::string& path : *answer->mutable_paths()) files.push_back(std::move(path));
+    add_files(*answer, files);
   }
   return files;
 }

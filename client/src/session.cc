@@ -4,6 +4,7 @@
 
 #include "client/src/file_list.h"
 #include "client/src/given_order.h"
+#include "client/src/part_list.h"
 #include "client/src/ring.h"
 #include "client/src/session_core.h"
 #include "client/src/wire/daemon_channel.h"
@@ -23,8 +24,18 @@ constexpr std::uint32_t kGivenAhead = 8;         // batches of an epoch's own or
 Result<void> check_paths(const BatchRequest& request) {
   for (const Sample& sample : request.samples) {
     if (const auto* path = std::get_if<Path>(&sample.source)) MILLRACE_TRY_VOID(check_no_url(path->path));
+    if (const auto* part = std::get_if<FilePart>(&sample.source)) {
+      MILLRACE_TRY_VOID(check_no_url(part->path));
+      MILLRACE_TRY_VOID(check_range(part->offset, part->length));
+    }
   }
   return {};
+}
+
+Result<void> check_listed(const ListedFile& file) {
+  MILLRACE_TRY_VOID(check_no_url(file.path));
+  if (file.path.starts_with('/') && file.path.find('\0') == file.path.npos) return {};
+  return Error{Code::kInvalid, "a path must be absolute and without a zero byte; one is not"};
 }
 
 std::vector<RingRoom> rooms_of(const BatchRequest& request) {
@@ -91,9 +102,15 @@ Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOp
 Result<Dataset> Session::open_files(std::span<const ListedFile> files, const DatasetOptions& options) {
   if (files.empty()) return Error{Code::kInvalid, "open_files: the list is empty"};
   for (const ListedFile& file : files) {
-    if (const Result<void> path = check_no_url(file.path); !path) return path.error().within("open_files");
-    if (!file.path.starts_with('/') || file.path.find('\0') != file.path.npos)
-      return Error{Code::kInvalid, "open_files: a path must be absolute and without a zero byte; one is not"};
+    if (const Result<void> checked = check_listed(file); !checked) return checked.error().within("open_files");
+  }
+  if (std::ranges::any_of(files, needs_parts)) {
+    return open_parts(
+        common_folder(files),
+        [&files, at = std::size_t{0}]() mutable -> Result<std::optional<ListedFile>> {
+          return at == files.size() ? std::nullopt : std::optional(files[at++]);
+        },
+        options);
   }
   const std::uint64_t id = core_->fresh_number();
   const Deadline deadline = deadline_after(options.timeout);
@@ -104,6 +121,40 @@ Result<Dataset> Session::open_files(std::span<const ListedFile> files, const Dat
     *message.mutable_list_files() = next_part(id, files, folder, core_->limits().message.count / kPartsOfMessage, at);
     Result<void> sent = core_->send(std::move(message));
     if (sent && at < files.size()) sent = wait_for_list(id, at, deadline);
+    if (!sent) return give_up_list(id), std::move(sent).error();
+  }
+  return opened_dataset(id, options, deadline);
+}
+
+Result<Dataset> Session::open_list(const NextFile& next, const DatasetOptions& options) {
+  const auto checked = [&next]() -> Result<std::optional<ListedFile>> {
+    MILLRACE_TRY(std::optional<ListedFile> file, next());
+    if (!file) return file;
+    if (const Result<void> listed = check_listed(*file); !listed) return listed.error().within("open_list");
+    return file;
+  };
+  return open_parts("/", checked, options);
+}
+
+// `next`: files whose paths were checked, beneath `folder`.
+Result<Dataset> Session::open_parts(const std::string& folder, const NextFile& next, const DatasetOptions& options) {
+  const std::uint64_t id = core_->fresh_number();
+  const Deadline deadline = deadline_after(options.timeout);
+  const std::size_t bytes = core_->limits().message.count / kPartsOfMessage;
+  PartList list(id, folder);
+  core_->inbox().expect_dataset(id);
+  for (bool last = false; !last;) {
+    Result<std::optional<ListedFile>> file = next();
+    if (!file) return give_up_list(id), std::move(file).error();
+    last = !*file;
+    if (const Result<void> added = last ? Result<void>() : list.add(**file); !added)
+      return give_up_list(id), added.error().within("sample " + std::to_string(list.samples()));
+    if (last && list.samples() == 0) return give_up_list(id), Error{Code::kInvalid, "the list is empty"};
+    if (!last && list.bytes() < bytes) continue;
+    v1::ClientMessage message;
+    *message.mutable_list_parts() = list.take(last);
+    Result<void> sent = core_->send(std::move(message));
+    if (sent && !last) sent = wait_for_list(id, list.samples(), deadline);
     if (!sent) return give_up_list(id), std::move(sent).error();
   }
   return opened_dataset(id, options, deadline);

@@ -64,7 +64,7 @@ void check(const Recipe& recipe, const Limits& limits) {
   check_steps_of(recipe);
 }
 
-// A list that becomes a dataset has paths that lie where they say.
+// A list that becomes a dataset has paths that lie where they say, and parts that a file can have.
 void check(const ListFilesRequest& list) {
   static const std::unique_ptr<Roots>& roots = *new std::unique_ptr<Roots>(*Roots::open({.folders = {"/usr"}}));
   if (list.part.paths_untrusted.empty()) return;
@@ -74,7 +74,9 @@ void check(const ListFilesRequest& list) {
   if (!*made) return;
   const Dataset& dataset = ***made;
   for (std::uint64_t i = 0; i < dataset.samples(); ++i) {
-    MILLRACE_CHECK(dataset.locate(SampleId{i}).file.starts_with("/usr"));
+    const Dataset::Location location = dataset.locate(SampleId{i});
+    MILLRACE_CHECK(location.file.starts_with("/usr"));
+    MILLRACE_CHECK(!location.range || is_in_a_file(*location.range));
     MILLRACE_CHECK(list.part.labels.empty() || dataset.label(SampleId{i}) == list.part.labels[i]);
   }
 }
@@ -96,6 +98,8 @@ void check(const ClientRequest& request, const Limits& limits) {
     for (const SampleRequest& sample : batch->samples) {
       const auto* listed = std::get_if<DatasetSource>(&sample.source);
       MILLRACE_CHECK(listed == nullptr || raw(listed->sample) < listed->dataset->samples());
+      const auto* path = std::get_if<PathSource>(&sample.source);
+      MILLRACE_CHECK(path == nullptr || !path->range || is_in_a_file(*path->range));
       const auto& [box, size] = sample.overrides;
       MILLRACE_CHECK(!box || (box->width > 0 && box->height > 0));
       MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));

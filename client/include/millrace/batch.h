@@ -30,7 +30,13 @@ struct DatasetSample {
   std::uint64_t dataset = 0;  // Dataset::id()
   std::uint64_t sample = 0;   // below Dataset::samples()
 };
-using Source = std::variant<Path, Encoded, RingRoom, DatasetSample>;
+// The bytes [offset, offset + length) of a file: a member of a tar archive, a value of an Arrow file.
+struct FilePart {
+  std::string path{};        // as Path's
+  std::uint64_t offset = 0;  // bytes from the file's start
+  std::uint64_t length = 0;  // bytes; offset + length are below 2^63
+};
+using Source = std::variant<Path, Encoded, RingRoom, DatasetSample, FilePart>;
 
 struct Sample {
   Source source{};
@@ -63,8 +69,10 @@ struct Ticket {
 struct SampleError {
   std::uint32_t index = 0;  // in the batch as it was asked for
   std::uint64_t sample = 0;
-  std::string source{};  // for people: its path or what else names it; what is not printable UTF-8 is written \xNN
-  std::string path{};    // the file, byte for byte; empty: the sample is none
+  // For people: its path, "shard.tar[1536+48211]" of a part (offset and length), or what else names it; what is not
+  // printable UTF-8 is written \xNN.
+  std::string source{};
+  std::string path{};  // the file, byte for byte; empty: the sample is none
   Error error{};
 };
 

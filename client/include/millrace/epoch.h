@@ -41,10 +41,34 @@ struct DatasetOptions {
   std::chrono::milliseconds timeout = kPatience;
 };
 
-// A file of a list of one's own, and its label.
+// Bytes of a file.
+struct FileRange {
+  std::uint64_t offset = 0;  // from the file's start
+  std::uint64_t length = 0;  // offset + length are below 2^63
+  friend bool operator==(const FileRange&, const FileRange&) = default;
+};
+// What a file had when its parts were found. With another size or time when it is read, its samples are errors.
+struct FileStamp {
+  std::uint64_t size = 0;        // bytes
+  std::int64_t modified_ns = 0;  // time of the last modification, nanoseconds since 1970
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+// A file of a list of one's own, or a part of one, and its label.
 struct ListedFile {
   std::string path;  // absolute, beneath one of the daemon's roots
   std::int64_t label = -1;
+  std::optional<FileRange> range{};  // the sample's bytes; nullopt: the whole file
+  std::optional<FileStamp> stamp{};  // of the file, in all of a list or in none; the first one of a file counts
+};
+
+using NextFile = std::function<Result<std::optional<ListedFile>>()>;
+
+// Where a sample lies.
+struct SampleFile {
+  std::string path;                  // absolute, byte for byte
+  std::optional<FileRange> range{};  // nullopt: the whole file
+  friend bool operator==(const SampleFile&, const SampleFile&) = default;
 };
 
 // An opened folder tree, or a list of files (Session::open_files()); the daemon forgets it when this is destroyed (epochs
@@ -61,13 +85,17 @@ class MILLRACE_API Dataset {
   std::uint64_t samples() const noexcept { return samples_; }
   // The classes' folders, byte for byte; a label is a position in here.
   const std::vector<std::string>& classes() const noexcept { return classes_; }
-  std::uint64_t fingerprint() const noexcept { return fingerprint_; }  // of the listing: paths in order
+  // Of the listing: paths in order, and which parts of the files.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   // The tree's files that are no samples (hidden ones do not count), and the largest groups of them, at most 16.
   std::uint64_t skipped_files() const noexcept { return skipped_files_; }
   const std::vector<SkippedFiles>& skipped() const noexcept { return skipped_; }
   // The files of samples, absolute, in the order of the question. kInvalid: there is no such sample.
   Result<std::vector<std::string>> files_of(std::span<const std::uint64_t> samples,
                                             std::chrono::milliseconds timeout = kPatience) const;
+  // The same with the parts of the files that the samples are.
+  Result<std::vector<SampleFile>> parts_of(std::span<const std::uint64_t> samples,
+                                           std::chrono::milliseconds timeout = kPatience) const;
 
  private:
   friend class Session;

@@ -88,8 +88,11 @@ class MILLRACE_API Session {
   Result<Dataset> open_dataset(const std::string& folder, const DatasetOptions& options = {});
   // Gives the daemon a list of files as a dataset: sample i is files[i]. One may come more than once. Whether it is there,
   // and may be read, is found out when it is read. Of the options progress (files taken) and timeout count. kInvalid: a
-  // path that is none, or an empty list; kDenied: one beneath no root; kExhausted: too many.
+  // path or a range that is none, or an empty list; kDenied: one beneath no root; kExhausted: too many.
   Result<Dataset> open_files(std::span<const ListedFile> files, const DatasetOptions& options = {});
+  // The same of a list that is made as it is sent, and is nowhere as a whole in this process. `next`: the next file;
+  // nullopt: there is none left; an error ends it and is returned. kUnsupported of a daemon that knows no parts of files.
+  Result<Dataset> open_list(const NextFile& next, const DatasetOptions& options = {});
   // Begins an epoch at once; errors come from its first call.
   Epoch epoch(const Dataset& dataset, const EpochOptions& options = {});
 
@@ -111,6 +114,7 @@ class MILLRACE_API Session {
   friend class Client;
   Result<void> wait_for_list(std::uint64_t id, std::uint64_t sent, std::chrono::steady_clock::time_point deadline);
   void give_up_list(std::uint64_t id);
+  Result<Dataset> open_parts(const std::string& folder, const NextFile& next, const DatasetOptions& options);
   Result<Dataset> opened_dataset(std::uint64_t id, const DatasetOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
   explicit Session(std::shared_ptr<SessionCore> core);

@@ -35,6 +35,11 @@ void fill(v1::Sample& out, const Sample& sample) {
                         [&](const DatasetSample& of) {
                           out.mutable_dataset()->set_dataset_id(of.dataset);
                           out.mutable_dataset()->set_sample_id(of.sample);
+                        },
+                        [&](const FilePart& part) {
+                          out.mutable_part()->set_path(part.path);
+                          out.mutable_part()->set_offset(part.offset);
+                          out.mutable_part()->set_length(part.length);
                         }},
              sample.source);
   if (sample.id) {

@@ -34,6 +34,7 @@ v1::ClientMessage good(const FieldDescriptor& kind) {
   if (kind.name() == "start_epoch") return good_epoch();
   if (kind.name() == "open_dataset") return good_open_dataset();
   if (kind.name() == "list_files") return good_list();
+  if (kind.name() == "list_parts") return good_parts();
   if (kind.name() == "name_files") return good_question();
   if (kind.name() == "give_batches") return good_order();
   v1::ClientMessage message;

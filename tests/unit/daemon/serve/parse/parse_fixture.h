@@ -48,6 +48,10 @@ inline v1::ClientMessage good_submit() {
   v1::Sample& listed = *submit.add_samples();
   listed.mutable_dataset()->set_dataset_id(5);
   listed.mutable_dataset()->set_sample_id(2);
+  v1::Sample& part = *submit.add_samples();
+  part.mutable_part()->set_path("/data/shard.tar");
+  part.mutable_part()->set_offset(1'536);
+  part.mutable_part()->set_length(48'211);
   submit.mutable_recipe()->mutable_resize()->mutable_exact()->set_width(8);
   submit.mutable_recipe()->mutable_resize()->mutable_exact()->set_height(8);
   return message;
@@ -76,6 +80,22 @@ inline v1::ClientMessage good_list() {
   list.set_paths(std::string("a.jpg\0b/c.jpg\0", 14));
   list.add_labels(3);
   list.add_labels(-1);
+  list.set_last(true);
+  return message;
+}
+
+inline v1::ClientMessage good_parts() {
+  v1::ClientMessage message;
+  v1::ListParts& list = *message.mutable_list_parts();
+  list.set_dataset_id(9);
+  list.set_folder("/data");
+  list.set_paths(std::string("a.tar\0b.tar\0", 12));
+  for (const std::uint64_t size : {3'000, 4'000}) list.add_sizes(size);
+  for (const std::int64_t time : {-5, 6}) list.add_modified_ns(time);
+  for (const std::uint32_t file : {1, 0, 1}) list.add_files(file);
+  for (const std::uint64_t offset : {512, 0, 1'024}) list.add_offsets(offset);
+  for (const std::uint64_t length : {7, 8, 9}) list.add_lengths(length);
+  for (const std::int64_t label : {3, -1, 4}) list.add_labels(label);
   list.set_last(true);
   return message;
 }

@@ -43,6 +43,44 @@ TEST_CASE("a malformed part of a list is refused with the name of its field", "[
   CHECK(refusal([](auto& l) { l.clear_folder(); }).empty());
 }
 
+TEST_CASE("a part of a list of parts arrives in every field", "[serve]") {
+  const ClientRequest parsed = Tables().parse(good_parts());
+
+  const auto& list = std::get<ListFilesRequest>(parsed);
+  CHECK(list.id == DatasetId{9});
+  CHECK(list.folder == "/data");
+  CHECK(list.part.paths_untrusted == "a.tar\0b.tar\0"s);
+  CHECK(list.part.labels == std::vector<std::int64_t>{3, -1, 4});
+  REQUIRE(list.part.ranges_untrusted);
+  const RangesInFiles& ranges = *list.part.ranges_untrusted;
+  CHECK(ranges.files == std::vector<std::uint32_t>{1, 0, 1});
+  CHECK(ranges.offsets == std::vector<std::uint64_t>{512, 0, 1'024});
+  CHECK(ranges.lengths == std::vector<std::uint64_t>{7, 8, 9});
+  CHECK(ranges.stamps == std::vector<Dataset::Stamp>{{Bytes{3'000}, -5}, {Bytes{4'000}, 6}});
+  CHECK(list.last);
+}
+
+TEST_CASE("a malformed part of a list of parts is refused with the name of its field", "[serve]") {
+  const auto refusal = [](auto spoil) {
+    return refusal_of(good_parts(), [&](v1::ClientMessage& message) { spoil(*message.mutable_list_parts()); });
+  };
+
+  CHECK_THAT(refusal([](auto& l) { l.set_dataset_id(0); }), Catch::Contains("dataset_id: must be at least 1"));
+  CHECK_THAT(refusal([](auto& l) { l.set_folder("data"); }), Catch::Contains("folder: must be absolute"));
+  CHECK_THAT(refusal([](auto& l) { l.set_paths("a.tar"); }), Catch::Contains("paths: must have a zero byte"));
+  CHECK_THAT(refusal([](auto& l) { l.add_labels(3); }), Catch::Contains("labels: must be as many"));
+  CHECK_THAT(refusal([](auto& l) { l.add_files(3); }), Catch::Contains("files: must be as many"));
+  CHECK_THAT(refusal([](auto& l) { l.add_offsets(3); }), Catch::Contains("files: must be as many"));
+  CHECK_THAT(refusal([](auto& l) { l.add_lengths(3); }), Catch::Contains("files: must be as many"));
+  CHECK_THAT(refusal([](auto& l) { l.add_sizes(3); }), Catch::Contains("sizes: must be as many as modified_ns"));
+  CHECK_THAT(refusal([](auto& l) { l.set_paths("a.tar\0"s); }), Catch::Contains("sizes: must be as many as paths"));
+  CHECK(refusal([](auto& l) { l.clear_labels(); }).empty());
+  CHECK(refusal([](auto& l) {
+          l.clear_sizes();
+          l.clear_modified_ns();
+        }).empty());
+}
+
 TEST_CASE("a question for files arrives with its dataset, and is refused for samples that there are not", "[serve]") {
   const Tables tables;
   const v1::ClientMessage message = good_question();

@@ -73,6 +73,15 @@ const std::vector<BadField>& bad_submits() {
        [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_dataset_id(8); }, Code::kNotFound},
       {"samples[3].dataset.dataset_id: no dataset 6 is open",
        [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_dataset_id(6); }, Code::kNotFound},
+      {"samples[4].part.path: must be absolute",
+       [](auto& s) { s.mutable_samples(4)->mutable_part()->set_path("shard.tar"); }},
+      {"samples[4].part.length: and offset together must be below 2^63",
+       [](auto& s) { s.mutable_samples(4)->mutable_part()->set_length((1ULL << 63U) - 1'536); }},
+      {"samples[4].part.length: and offset together must be below 2^63",
+       [](auto& s) {
+         s.mutable_samples(4)->mutable_part()->set_offset(0);
+         s.mutable_samples(4)->mutable_part()->set_length(~0ULL);
+       }},
       {"samples[3].box.width: must be at least 1, is 0",
        [](auto& s) { s.mutable_samples(3)->mutable_box()->set_height(1); }},
       {"samples[0].box.left: must be at least 0, is -1",
@@ -108,7 +117,7 @@ TEST_CASE("a submit becomes a batch request, with ids and labels where the proto
   const ClientRequest parsed = tables.parse(message);
 
   const auto& batch = std::get<BatchRequest>(parsed);
-  REQUIRE(batch.samples.size() == 4);
+  REQUIRE(batch.samples.size() == 5);
   CHECK(batch.id == BatchId{9});
   CHECK(std::get<PathSource>(batch.samples[0].source).path == "/data/a.jpg");
   CHECK(batch.samples[0].id == SampleId{0});
@@ -119,6 +128,9 @@ TEST_CASE("a submit becomes a batch request, with ids and labels where the proto
   CHECK(std::get<DatasetSource>(batch.samples[3].source).dataset->fingerprint() == 77);
   CHECK(batch.samples[3].id == SampleId{2});
   CHECK(batch.samples[3].label == 1);
+  const auto& part = std::get<PathSource>(batch.samples[4].source);
+  CHECK(part.path == "/data/shard.tar");
+  CHECK(part.range == Dataset::Range{1'536, 48'211_B});
   CHECK(batch.samples[0].label == -1);
   CHECK(batch.deadline == kNow + std::chrono::milliseconds(1'500));
   CHECK(batch.on_error == OnError::kSkip);
