@@ -17,6 +17,7 @@ build_packages=(
   libde265-dev                                                            # HEIC; libde265-0 decodes it at run time. Optional
   libhwloc-dev                                                            # which cores share what
   libncurses-dev                                                          # `millrace top`
+  rapidjson-dev                                                           # lists of samples that the command line reads
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept
   libsystemd-dev                                                          # telling systemd that the daemon is ready

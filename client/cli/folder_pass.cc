@@ -58,8 +58,8 @@ Result<PassOutcome> pass_over(Client& client, const FolderPass& pass) {
                                                      .cache = pass.cache,
                                                      .cache_at_once = pass.cache == CacheUse::kPacked}));
   MILLRACE_TRY(const Dataset dataset,
-               session.open_dataset(pass.dataset, {.extensions = pass.extensions, .unclassified = true}));
-  if (pass.extensions.empty()) print_skipped(dataset);
+               open_named(session, pass.dataset, {.extensions = pass.extensions, .unclassified = true}));
+  if (pass.extensions.empty() && !pass.dataset.is_list) print_skipped(dataset);
   Epoch epoch = session.epoch(dataset, {.on_error = OnError::kSkip, .backend = "cpu"});  // which alone keeps
   PassOutcome outcome;
   MILLRACE_TRY_VOID(go_through(epoch, dataset.samples(), pass, outcome));

@@ -1,4 +1,4 @@
-// Passes of the daemon over a folder for the sake of what it keeps of the files: whole pictures, tiny tensors that
+// Passes of the daemon over a folder, or a list, for the sake of what it keeps of the files: whole pictures, tiny tensors that
 // nobody looks at. By the daemon, so that only those files are read that the caller may read.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/cli/connection.h"
+#include "client/cli/list/named_dataset.h"
 #include "client/cli/text/unpacked.h"
 #include "millrace/client.h"
 
@@ -15,7 +16,7 @@ namespace millrace::cli {
 
 struct FolderPass {
   std::string session;  // its name, for the daemon's statistics
-  std::string dataset;
+  NamedDataset dataset;
   std::vector<std::string> extensions;
   Recipe recipe;
   CacheUse cache = CacheUse::kPacked;  // the most that is kept, from the first access on

@@ -6,9 +6,9 @@
 
 #include "client/cli/connection.h"
 #include "client/cli/extension_option.h"
-#include "client/cli/folder.h"
 #include "client/cli/folder_pass.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/list/named_dataset.h"
 #include "client/cli/options.h"
 #include "client/cli/text/cache_counts.h"
 #include "client/cli/text/json.h"
@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 struct CacheOptions {
   ConnectionOptions connection;
   std::string dataset;
+  NamedDataset named;
   std::vector<std::string> extensions;
   bool json = false;
 };
@@ -115,7 +116,7 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
   Warmed warmed{.before = cache_counts(statistics)};
   if (!warmed.before.known) return Error{Code::kUnsupported, kUnknown};
   FolderPass pass{.session = "millrace cache",
-                  .dataset = options.dataset,
+                  .dataset = options.named,
                   .extensions = options.extensions,
                   .recipe = tiny_recipe(),
                   .title = "warming",
@@ -135,11 +136,11 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
 }
 
 int warm(CacheOptions& options) {
-  const Result<std::string> folder = canonical_folder("", options.dataset);
-  if (!folder) return report(folder.error());
-  options.dataset = *folder;
+  Result<NamedDataset> named = named_dataset("", options.dataset);
+  if (!named) return report(named.error());
+  options.named = *std::move(named);
   watch_for_interrupt();
-  auto connection = open_connection(options.connection, {options.dataset});
+  auto connection = open_connection_for(options.connection, options.named);
   if (!connection) return report(connection.error());
   const auto warmed = warm_up(connection->client, options);
   if (!warmed) return report(warmed.error());
@@ -186,11 +187,13 @@ void add_cache(Command app, Chosen& chosen) {
   stat_command.callback([options, &chosen] { chosen = [options] { return stat(*options); }; });
 
   auto warming = std::make_shared<CacheOptions>();
-  const Command warm_command = command.subcommand(
-      "warm",
-      "Go through a folder, so that the daemon has packed what it can before somebody needs it; what is not packed "
-      "is counted by the reason.");
-  warm_command.option("dataset", warming->dataset, "the folder").required().check(not_empty());
+  const Command warm_command = command.subcommand("warm",
+                                                  "Go through a folder or a list, so that the daemon has packed what "
+                                                  "it can before somebody needs it; what is not packed "
+                                                  "is counted by the reason.");
+  warm_command.option("dataset", warming->dataset, "the folder, or a list of samples (JSON Lines)")
+      .required()
+      .check(not_empty());
   add_extension_option(warm_command, warming->extensions);
   warm_command.flag("--json", warming->json, "print one JSON object at the end");
   add_connection_options(warm_command, warming->connection);

@@ -68,7 +68,7 @@ Result<IndexCounts> once_written(Client& client) {
 Result<Outcome> pass(Client& client, const IndexOptions& options, Task task, const char* title) {
   MILLRACE_TRY(const Statistics before, client.statistics());
   MILLRACE_TRY(const PassOutcome made, pass_over(client, {.session = "millrace index",
-                                                          .dataset = options.dataset,
+                                                          .dataset = {.path = options.dataset},
                                                           .extensions = options.extensions,
                                                           .recipe = recipe_for(task),
                                                           .cache = CacheUse::kIndex,

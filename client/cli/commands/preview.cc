@@ -1,4 +1,5 @@
-// millrace preview: a contact sheet of what a transform does to some images of a folder. People look before they trust.
+// millrace preview: a contact sheet of what a transform does to some images of a folder, or of a list. People look before
+// they trust.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +10,8 @@
 #include <utility>
 
 #include "client/cli/connection.h"
+#include "client/cli/list/list_file.h"
+#include "client/cli/list/named_dataset.h"
 #include "client/cli/options.h"
 #include "client/cli/picture/contact_sheet.h"
 #include "client/cli/picture/png_file.h"
@@ -35,9 +38,10 @@ struct PreviewOptions {
 };
 
 struct PickedFile {
-  std::string relative;
+  std::string name;  // for people
+  Source source;
   std::uint64_t id =
-      0;  // its position in the sorted folder: the dataset's sample id, so that crops are those of an epoch
+      0;  // its position in the sorted folder, or in the list: the dataset's sample id, so that crops are those of an epoch
 };
 
 // The order of a dataset's samples: by class folder, folder and name.
@@ -65,15 +69,30 @@ Result<std::vector<PickedFile>> choose(const fs::path& folder, std::uint32_t cou
   std::vector<PickedFile> samples;
   for (std::uint64_t i = 0; i < chosen; ++i) {
     const std::uint64_t at = i * files.size() / chosen;
-    samples.push_back({files[at], at});
+    samples.push_back({files[at], Path{(folder / files[at]).string()}, at});
+  }
+  return samples;
+}
+
+// The same of a list.
+Result<std::vector<PickedFile>> choose_listed(const std::string& list, std::uint32_t count) {
+  MILLRACE_TRY(const std::vector<ListedSample> spread, spread_over(list, count));
+  std::vector<PickedFile> samples;
+  for (const auto& [position, file] : spread) {
+    PickedFile& picked = samples.emplace_back();
+    picked.id = position;
+    picked.name = fs::path(file.path).filename().string();
+    picked.source = Path{file.path};
+    if (!file.range) continue;
+    picked.name += "[" + std::to_string(file.range->offset) + "+" + std::to_string(file.range->length) + "]";
+    picked.source = FilePart{file.path, file.range->offset, file.range->length};
   }
   return samples;
 }
 
 BatchRequest request_for(const PreviewOptions& options, const std::vector<PickedFile>& samples, const Recipe& recipe) {
   BatchRequest request{.recipe = recipe, .seed = options.seed, .epoch = options.epoch, .on_error = OnError::kSkip};
-  for (const PickedFile& sample : samples)
-    request.samples.push_back({.source = Path{(fs::path(options.folder) / sample.relative).string()}, .id = sample.id});
+  for (const PickedFile& sample : samples) request.samples.push_back({.source = sample.source, .id = sample.id});
   return request;
 }
 
@@ -132,7 +151,7 @@ std::vector<SheetEntry> entries_of(const std::vector<PickedFile>& samples, const
   const auto result_at = by_index(results.tensor);
   std::vector<SheetEntry> entries;
   for (std::uint32_t i = 0; i < samples.size(); ++i) {
-    SheetEntry entry{.name = printable(samples[i].relative)};
+    SheetEntry entry{.name = printable(samples[i].name)};
     if (const auto at = original_at.find(i); at != original_at.end())
       entry.original =
           to_picture(thumbnail, originals.tensor.sample(at->second).size, originals.tensor.pixels(at->second));
@@ -253,12 +272,14 @@ int preview(PreviewOptions& options) {
   std::error_code missing;
   const fs::path named = fs::canonical(options.folder, missing);
   if (missing) return report(errno_error(options.folder, missing.value()));
-  const bool one_file = fs::is_regular_file(named, missing);
-  const fs::path folder = one_file ? named.parent_path() : named;
+  const bool a_file = fs::is_regular_file(named, missing), a_list = a_file && ListFile::is_one(named.string());
+  const fs::path folder = a_file && !a_list ? named.parent_path() : named;
   options.folder = folder.string();
-  auto connection = open_connection(options.connection, {options.folder});
+  auto connection = open_connection_for(options.connection, {options.folder, a_list});
   if (!connection) return report(connection.error());
-  const auto samples = one_file ? std::vector<PickedFile>{{named.filename().string()}} : choose(folder, options.count);
+  const auto samples = a_list   ? choose_listed(options.folder, options.count)
+                       : a_file ? std::vector<PickedFile>{{named.filename().string(), Path{named.string()}}}
+                                : choose(folder, options.count);
   if (!samples) return report(samples.error());
   const auto entries = options.each_step ? make_steps(connection->client, options, *samples)
                                          : make_entries(connection->client, options, *samples);
@@ -281,10 +302,12 @@ int preview(PreviewOptions& options) {
 void add_preview(Command app, Chosen& chosen) {
   auto options = std::make_shared<PreviewOptions>();  // shared with the callback
   const Command command = app.subcommand("preview", "Make a contact sheet of what a transform does to some images.");
-  command.option("folder", options->folder, "where the images are; or one image, which is sample 0")
+  command
+      .option("folder", options->folder,
+              "where the images are; or a list of samples (JSON Lines); or one image, which is sample 0")
       .required()
       .check(not_empty());
-  command.option("-n,--count", options->count, "how many, spread evenly over the folder")
+  command.option("-n,--count", options->count, "how many, spread evenly over them")
       .check(whole_number(1, 400))
       .show_default();
   command.option("-o,--output", options->output, "the PNG file to write").check(not_empty()).show_default();
@@ -302,6 +325,7 @@ void add_preview(Command app, Chosen& chosen) {
       "Examples:\n"
       "  millrace preview /data/train -o sheet.png\n"
       "  millrace preview /data/train/cat/1.jpg -o cat.png\n"
+      "  millrace preview shards.jsonl -n 9\n"
       "  millrace preview /data/val --recipe evaluate --size 288 -n 6\n"
       "  millrace preview --private ~/pictures --filter lanczos --epoch 1\n"
       "  millrace preview /data/train -n 4 --step rand_augment --step 'grayscale' --erase 0.5 --each-step\n"

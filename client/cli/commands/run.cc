@@ -8,8 +8,8 @@
 
 #include "client/cli/connection.h"
 #include "client/cli/extension_option.h"
-#include "client/cli/folder.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/list/named_dataset.h"
 #include "client/cli/options.h"
 #include "client/cli/position_file.h"
 #include "client/cli/recipe_options.h"
@@ -41,6 +41,7 @@ struct RunOptions {
   ConnectionOptions connection;
   RecipeOptions recipe;
   std::string dataset;
+  NamedDataset named;
   std::vector<std::string> extensions;
   std::uint32_t batch = 64;
   std::uint32_t slots = 3;  // three of 64 images fit the 64 MiB of shared memory that a container has
@@ -173,12 +174,13 @@ Result<void> Run::run_counted(Client& client, Session& session, const Dataset& d
 
 Result<Dataset> Run::list(Session& session) {
   const bool terminal = progress_style(true) == ProgressStyle::kBar;
-  auto dataset = session.open_dataset(
-      options_.dataset, {.extensions = options_.extensions, .unclassified = true, .progress = [&](std::uint64_t files) {
-                           if (terminal) std::fprintf(stderr, "\rlisting: %s files\x1b[K", grouped(files).c_str());
-                         }});
+  auto dataset =
+      open_named(session, options_.named,
+                 {.extensions = options_.extensions, .unclassified = true, .progress = [&](std::uint64_t files) {
+                    if (terminal) std::fprintf(stderr, "\rlisting: %s files\x1b[K", grouped(files).c_str());
+                  }});
   if (terminal) std::fputs("\r\x1b[K", stderr);
-  if (dataset && options_.extensions.empty()) print_skipped(*dataset);
+  if (dataset && options_.extensions.empty() && !options_.named.is_list) print_skipped(*dataset);
   return dataset;
 }
 
@@ -248,11 +250,12 @@ void Run::show(std::uint64_t epoch) {
 }
 
 int run_dataset(RunOptions& options) {
-  const Result<std::string> folder = canonical_folder("--dataset", options.dataset);
-  if (!folder) return report(folder.error());
-  options.dataset = *folder;
+  Result<NamedDataset> named = named_dataset("--dataset", options.dataset);
+  if (!named) return report(named.error());
+  options.named = *std::move(named);
+  options.dataset = options.named.path;
   watch_for_interrupt();
-  auto connection = open_connection(options.connection, {options.dataset});
+  auto connection = open_connection_for(options.connection, options.named);
   if (!connection) return report(connection.error());
   const auto statistics = connection->client.statistics();
   if (!statistics) return report(statistics.error());
@@ -332,7 +335,10 @@ void require_whole(Command command, const RunOptions& options) {
 void add_run(Command app, Chosen& chosen) {
   auto options = std::make_shared<RunOptions>();  // shared with the callback
   const Command command = app.subcommand("run", "Send a folder of images through a transform and say how it went.");
-  command.option("--dataset", options->dataset, "the folder; folders in it are the classes")
+  command
+      .option("--dataset", options->dataset,
+              "the folder, in which folders are the classes; or a list of samples (JSON Lines, as `python -m millrace "
+              "list` writes it)")
       .required()
       .check(not_empty());
   command
@@ -394,8 +400,11 @@ void add_run(Command app, Chosen& chosen) {
       "others were open meanwhile, the line says so. What was saved is reckoned by what first accesses of such files "
       "took; as long as the daemon had none, by what they take a fast host. Of less than a second neither images/s nor "
       "what was saved is told, except in --json: it means nothing.\n\n"
+      "A line of a list: {\"path\": \"/data/shard.tar\", \"offset\": 1536, \"length\": 48211, \"label\": 3}; without "
+      "offset and length the whole file. Relative paths begin in the list's folder.\n\n"
       "Examples:\n"
       "  millrace run --dataset /data/train --shuffle --epochs 3\n"
+      "  millrace run --dataset shards.jsonl --shuffle    the members of tar shards, by a list\n"
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"
       "  millrace run --dataset /data/train --shuffle --position run.pos    Ctrl-C, and again: goes on where it was");
   command.callback([options, command, &chosen] {

@@ -1,0 +1,54 @@
+#include "client/cli/list/named_dataset.h"
+
+#include <chrono>
+#include <filesystem>
+#include <utility>
+
+#include "client/cli/interrupt.h"
+#include "client/cli/list/list_file.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+namespace {
+
+constexpr std::chrono::hours kListPatience{12};
+
+}  // namespace
+
+Result<NamedDataset> named_dataset(const std::string& option, const std::string& path) {
+  const std::string name = option.empty() ? path : option + " " + path;
+  std::error_code failed;
+  const std::string named = std::filesystem::canonical(path, failed).string();
+  if (failed) return errno_error(name, failed.value());
+  if (std::filesystem::is_directory(named, failed)) return NamedDataset{named, false};
+  if (!failed && std::filesystem::is_regular_file(named, failed) && ListFile::is_one(named))
+    return NamedDataset{named, true};
+  return Error{Code::kInvalid,
+               name + " is a file: name the folder that it lies in, or a list of samples (JSON Lines: *.jsonl)"};
+}
+
+Result<Connection> open_connection_for(const ConnectionOptions& options, const NamedDataset& named) {
+  if (!named.is_list) return open_connection(options, {named.path});
+  if (!options.own) return open_connection(options);
+  MILLRACE_TRY(std::string folder, common_folder_of(named.path));
+  return open_connection(options, {std::move(folder)});
+}
+
+Result<Dataset> open_named(Session& session, const NamedDataset& named, DatasetOptions options) {
+  if (!named.is_list) return session.open_dataset(named.path, options);
+  if (!options.extensions.empty())
+    return Error{Code::kInvalid, "--extension: a list names its samples itself; leave it out"};
+  MILLRACE_TRY(ListFile list, ListFile::open(named.path));
+  options.timeout = kListPatience;
+  return session.open_list(
+      [&, samples = std::uint64_t{0}]() mutable -> Result<std::optional<ListedFile>> {
+        if (interrupted()) return Error{Code::kCancelled, "interrupted"};
+        MILLRACE_TRY(std::optional<ListedFile> file, list.next());
+        if (!file && samples == 0) return Error{Code::kNotFound, printable(named.path) + ": no samples in it"};
+        samples += file ? 1 : 0;
+        return file;
+      },
+      options);
+}
+
+}  // namespace millrace::cli
