@@ -70,5 +70,6 @@ void run_why(const BenchOptions& options, const Report& report);
 void run_observe(const BenchOptions& options, const Report& report);
 void run_observe_tiny(const BenchOptions& options, const Report& report);
 void run_cache(const BenchOptions& options, const Report& report);
+void run_parts(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

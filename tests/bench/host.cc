@@ -13,21 +13,6 @@
 namespace millrace::bench {
 namespace {
 
-// Before that a file could change again without a sign of it, so it is read and compared. Shorter than is safe where
-// somebody else may write.
-constexpr const char* kSettled = "settled_seconds = 2\n";
-constexpr std::chrono::seconds kUntilSettled{3};
-
-// Has the kernel forget what it holds of the files beneath a folder, so that they are read from the disk.
-void drop_from_page_cache(const std::string& folder) {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    const UniqueFd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    ::fdatasync(file.get());
-    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
-  }
-}
-
 // Bytes that a process has had read from disks so far.
 double bytes_of_disks(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/io");
@@ -40,9 +25,22 @@ double bytes_of_disks(pid_t process) {
 
 }  // namespace
 
+void wait_until_settled() {
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+}
+
+void drop_from_page_cache(const std::string& folder) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    const UniqueFd file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    ::fdatasync(file.get());
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+}
+
 Photographs::Photographs(const std::string& data, std::uint32_t copies)
     : files_(files_in(data), copies), warm_(files_in(data), 1) {
-  std::this_thread::sleep_for(kUntilSettled);
+  wait_until_settled();
 }
 
 Host::Host(const Photographs& photographs, Options options) : photographs_(photographs), options_(std::move(options)) {

@@ -11,6 +11,11 @@
 
 namespace millrace::bench {
 
+// Until files that were written just now are settled, as Host's daemons see it.
+void wait_until_settled();
+// Has the kernel forget what it holds of the files beneath a folder, so that they are read from the disk.
+void drop_from_page_cache(const std::string& folder);
+
 // Photographs, and other files to warm daemons up with. All are settled, as Host's daemons see it.
 class Photographs {
  public:
@@ -28,6 +33,9 @@ class Host {
   static constexpr const char* kNothingKept = "memory = 0\ndisk = 0\n";
   static constexpr const char* kInMemory = "disk = 0\n";
   static constexpr const char* kAlsoOnDisk = "disk = \"4 GiB\"\n";
+  // Before that a file could change again without a sign of it, so it is read and compared. Shorter than is safe where
+  // somebody else may write.
+  static constexpr const char* kSettled = "settled_seconds = 2\n";
 
   struct Options {
     std::string cache = kInMemory;

@@ -57,6 +57,8 @@ constexpr Group kGroups[] = {
     {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "
      "cache.share.4.later",
      run_cache},
+    {"parts.ratio.first parts.ratio.packed parts.ratio.cold parts.cpu.first parts.cpu.packed parts.cpu.cold",
+     run_parts},
     {"isolation.cost isolation.cpu isolation.cost.png isolation.cpu.png isolation.cost.webp isolation.cpu.webp "
      "isolation.cost.progressive isolation.cpu.progressive",
      run_isolation},
