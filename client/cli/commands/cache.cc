@@ -136,7 +136,7 @@ Result<Warmed> warm_up(Client& client, const CacheOptions& options) {
 }
 
 int warm(CacheOptions& options) {
-  Result<NamedDataset> named = named_dataset("", options.dataset);
+  Result<NamedDataset> named = named_dataset("", options.dataset, options.extensions);
   if (!named) return report(named.error());
   options.named = *std::move(named);
   watch_for_interrupt();

@@ -250,7 +250,7 @@ void Run::show(std::uint64_t epoch) {
 }
 
 int run_dataset(RunOptions& options) {
-  Result<NamedDataset> named = named_dataset("--dataset", options.dataset);
+  Result<NamedDataset> named = named_dataset("--dataset", options.dataset, options.extensions);
   if (!named) return report(named.error());
   options.named = *std::move(named);
   options.dataset = options.named.path;

@@ -15,16 +15,18 @@ constexpr std::chrono::hours kListPatience{12};
 
 }  // namespace
 
-Result<NamedDataset> named_dataset(const std::string& option, const std::string& path) {
+Result<NamedDataset> named_dataset(const std::string& option, const std::string& path,
+                                   const std::vector<std::string>& extensions) {
   const std::string name = option.empty() ? path : option + " " + path;
   std::error_code failed;
   const std::string named = std::filesystem::canonical(path, failed).string();
   if (failed) return errno_error(name, failed.value());
   if (std::filesystem::is_directory(named, failed)) return NamedDataset{named, false};
-  if (!failed && std::filesystem::is_regular_file(named, failed) && ListFile::is_one(named))
-    return NamedDataset{named, true};
-  return Error{Code::kInvalid,
-               name + " is a file: name the folder that it lies in, or a list of samples (JSON Lines: *.jsonl)"};
+  if (failed || !std::filesystem::is_regular_file(named, failed) || !ListFile::is_one(named))
+    return Error{Code::kInvalid,
+                 name + " is a file: name the folder that it lies in, or a list of samples (JSON Lines: *.jsonl)"};
+  if (extensions.empty()) return NamedDataset{named, true};
+  return Error{Code::kInvalid, "--extension: a list names its samples itself; leave it out"};
 }
 
 Result<Connection> open_connection_for(const ConnectionOptions& options, const NamedDataset& named) {
@@ -36,8 +38,6 @@ Result<Connection> open_connection_for(const ConnectionOptions& options, const N
 
 Result<Dataset> open_named(Session& session, const NamedDataset& named, DatasetOptions options) {
   if (!named.is_list) return session.open_dataset(named.path, options);
-  if (!options.extensions.empty())
-    return Error{Code::kInvalid, "--extension: a list names its samples itself; leave it out"};
   MILLRACE_TRY(ListFile list, ListFile::open(named.path));
   options.timeout = kListPatience;
   return session.open_list(

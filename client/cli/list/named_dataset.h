@@ -15,8 +15,10 @@ struct NamedDataset {
   bool is_list = false;
 };
 
-// Errors begin with `option` and the path: not there, not to be reached, a file that is no list.
-Result<NamedDataset> named_dataset(const std::string& option, const std::string& path);
+// Errors begin with `option` and the path: not there, not to be reached, a file that is no list; or with --extension,
+// which `extensions` are of: there are some, and it is a list.
+Result<NamedDataset> named_dataset(const std::string& option, const std::string& path,
+                                   const std::vector<std::string>& extensions);
 
 // A connection to a daemon that may read it: a private one gets the folder, or what all files of the list have in common.
 Result<Connection> open_connection_for(const ConnectionOptions& options, const NamedDataset& named);
