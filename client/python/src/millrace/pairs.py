@@ -20,12 +20,13 @@ from typing import Any, overload
 import numpy as np
 
 from millrace import steps as known
+from millrace._data.file_parts import FileParts, source_at
 from millrace._loader.options import whole_number
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.recipe import Recipe
 from millrace.sample_list import Samples
-from millrace.samples import AnyPath
+from millrace.samples import AnyPath, Part
 from millrace.steps import Step
 
 _COLOURS = (
@@ -72,7 +73,8 @@ class Pairs:
         """Checks them; opens no file.
 
         Args:
-            pairs: ``[(image_path, mask_path), ...]``, beneath the daemon's roots, or NumPy's array of such, [N, 2]; or an object with the
+            pairs: ``[(image_path, mask_path), ...]``, beneath the daemon's roots, or NumPy's array of such, [N, 2]; each a path or a
+                ``millrace.Part(path, offset, length)``, a part of a file; or an object with the
                 lists ``images`` and ``masks`` of such paths, as torchvision's ``VOCSegmentation``, which has no transforms then: the
                 loader has them; or other ``Pairs``, whose ``fill``, ``erase`` and ``drawn_upright`` are kept unless they are given.
             root: relative paths are relative to it; None: the current folder.
@@ -88,7 +90,7 @@ class Pairs:
         images, masks = _lists_of(pairs)
         of = pairs if isinstance(pairs, Pairs) else None
         self.images: Sequence[str] = Samples(images, root=root).paths
-        """Absolute, as ``os`` has them."""
+        """Absolute, as ``os`` has them; of parts their names for people."""
         self.masks: Sequence[str] = Samples(masks, root=root).paths
         """As many."""
         self.fill: int = _level(fill) if fill is not None else of.fill if of is not None else _FILL
@@ -146,25 +148,27 @@ class Pairs:
         Raises:
             InvalidRequest: there is none, or one is no number of a pair; says which.
         """
-        chosen = [(self.images[number], self.masks[number]) for number in _chosen(ids, len(self))]
+        numbers = _chosen(ids, len(self))
+        chosen = [(source_at(self.images, number), source_at(self.masks, number)) for number in numbers]
         return Pairs(chosen, fill=self.fill, erase=self.erase, drawn_upright=self.drawn_upright)
 
     def __len__(self) -> int:
         return len(self.images)
 
     @overload
-    def __getitem__(self, index: int) -> tuple[str, str]: ...
+    def __getitem__(self, index: int) -> tuple[str | Part, str | Part]: ...
 
     @overload
     def __getitem__(self, index: slice) -> Pairs: ...
 
-    def __getitem__(self, index: int | slice) -> tuple[str, str] | Pairs:
+    def __getitem__(self, index: int | slice) -> tuple[str | Part, str | Part] | Pairs:
         if isinstance(index, slice):
             return self.subset(range(len(self))[index])
-        return self.images[index], self.masks[index]
+        number = range(len(self))[index]
+        return source_at(self.images, number), source_at(self.masks, number)
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return zip(self.images, self.masks, strict=True)
+    def __iter__(self) -> Iterator[tuple[str | Part, str | Part]]:
+        return (self[number] for number in range(len(self)))
 
     def __repr__(self) -> str:
         return f"<millrace.Pairs {path_text(self.images[0])} and more: {len(self)}>"
@@ -269,14 +273,14 @@ def _some(numbers: list[int]) -> list[int]:
     return numbers
 
 
-def _lists_of(pairs: Any) -> tuple[list[Any], list[Any]]:
+def _lists_of(pairs: Any) -> tuple[Sequence[Any], Sequence[Any]]:
     if isinstance(pairs, (str, bytes, os.PathLike)):
         raise InvalidRequest("Pairs: takes [(image_path, mask_path), ...]; of two folders Pairs.of_folders(images, masks) makes them")
     if hasattr(pairs, "images") and hasattr(pairs, "masks"):
         has = [name for name in ("transform", "target_transform", "transforms") if getattr(pairs, name, None) is not None]
         if has:
             raise InvalidRequest(f"Pairs: the {type(pairs).__name__} has {has[0]}: make it without, and give the transform to the loader")
-        images, masks = list(pairs.images), list(pairs.masks)
+        images, masks = (each if isinstance(each, FileParts) else list(each) for each in (pairs.images, pairs.masks))
         if len(images) != len(masks):
             raise InvalidRequest(f"Pairs: the {type(pairs).__name__} has {len(images)} images and {len(masks)} masks")
         return images, masks

@@ -16,9 +16,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from millrace._data.columns import Labels, column_of, each_column, is_classes, narrowed, numbered, selected
+from millrace._data.file_parts import FileParts
 from millrace._wire.messages import is_url, path_text
 from millrace.errors import InvalidRequest
-from millrace.samples import AnyPath, Path
+from millrace.samples import AnyPath, Part, Path
 
 _PATH, _LABEL = "path", "label"
 _AT_ONCE = 65536  # paths that are searched together
@@ -33,8 +34,8 @@ class Table(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-AnySamples = Sequence[AnyPath] | Sequence[tuple[AnyPath, Any]] | Sequence[Mapping[str, Any]] | Table
-"""Files: paths; pairs (path, label); dictionaries; columns by name. ``Samples.of`` says what becomes of them."""
+AnySamples = Sequence[AnyPath | Part] | Sequence[tuple[AnyPath | Part, Any]] | Sequence[Mapping[str, Any]] | Table
+"""Files, or parts of files: paths; pairs (path, label); dictionaries; columns by name. ``Samples.of`` says what becomes of them."""
 
 
 def _in_order(classes: Any) -> Any:
@@ -57,7 +58,7 @@ def _in_order(classes: Any) -> Any:
 
 
 class Samples:
-    """Files, each with a label of any kind. Sample i is ``paths[i]``; a file may be there several times. Immutable.
+    """Files or parts of files, each with a label of any kind. Sample i is ``paths[i]``; one may be there several times. Immutable.
 
     ``len()``, ``samples[i]`` (a pair of path and label) and iteration are there, so it is a dataset for ``torch.utils.data.Subset``,
     ``random_split`` and ``ConcatDataset``, too.
@@ -72,7 +73,7 @@ class Samples:
 
     def __init__(
         self,
-        paths: Sequence[AnyPath],
+        paths: Sequence[AnyPath | Part],
         labels: Any = None,
         *,
         classes: Sequence[str] | Literal["sorted"] = (),
@@ -81,7 +82,8 @@ class Samples:
         """Checks them; opens no file.
 
         Args:
-            paths: of N files beneath the daemon's roots. Relative ones are relative to ``root``.
+            paths: of N files beneath the daemon's roots. Relative ones are relative to ``root``. ``millrace.Part(path, offset, length)``
+                is a part of a file: then ``Samples.paths`` has names for people, ``/data/shard.tar[1536+48211]``, and ``part_of`` the part.
             labels: N values; or a mapping of names to N values each; None: every label is -1.
             classes: names of the labels, in the order of the labels; then labels that are texts become positions in them. ``"sorted"``: the
                 texts that there are, in sorted order.
@@ -91,7 +93,7 @@ class Samples:
             InvalidRequest: no files, a URL, not as many labels as files, ...; says which.
         """
         self.paths: Sequence[str] = _absolute(paths, root)
-        """Absolute, as ``os`` has them."""
+        """Absolute, as ``os`` has them; of parts their names for people."""
         count = len(self.paths)
         if isinstance(labels, Mapping):
             columns = {str(name): column_of(values, count, str(name)) for name, values in labels.items()}
@@ -148,7 +150,7 @@ class Samples:
         kinds = set(map(type, rows))
         if rows and all(issubclass(kind, Mapping) for kind in kinds):
             return _of_columns(_columns_of_rows(rows), root)
-        if rows and all(issubclass(kind, (tuple, list)) and kind is not Path for kind in kinds):
+        if rows and all(issubclass(kind, (tuple, list)) and kind not in (Path, Part) for kind in kinds):
             _check_pairs(rows)
             return Samples([row[0] for row in rows], [row[1] for row in rows], root=root)
         return Samples(rows, root=root)
@@ -165,14 +167,18 @@ class Samples:
         if chosen.dtype.kind not in "iu" or chosen.ndim != 1 or not (-len(self) <= chosen.min() and chosen.max() < len(self)):
             raise InvalidRequest(f"samples: a subset is of whole numbers from 0 to {len(self) - 1}")
         made = object.__new__(Samples)
-        made.paths = list(selected(self.paths, chosen))
+        made.paths = self.paths.taken(chosen) if isinstance(self.paths, FileParts) else list(selected(self.paths, chosen))
         made.labels = each_column(self.labels, lambda column: narrowed(column, chosen))
         made.classes = self.classes
         return made
 
     def path_of(self, sample: int) -> str:
-        """The file of a sample: of one of ``batch.ids``."""
+        """The file of a sample: of one of ``batch.ids``; of a part its name for people."""
         return self.paths[int(sample)]
+
+    def part_of(self, sample: int) -> Part | None:
+        """The part of a file that the sample is; None: a whole file."""
+        return self.paths.part_of(int(sample)) if isinstance(self.paths, FileParts) else None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -221,13 +227,16 @@ def _check_pairs(rows: Sequence[Any]) -> None:
 def _absolute(paths: Any, root: AnyPath | None) -> Sequence[str]:
     if isinstance(paths, (str, bytes, os.PathLike)) or not hasattr(paths, "__len__"):
         raise InvalidRequest(f"samples: paths are a list of paths, not a {type(paths).__name__}")
+    if isinstance(paths, FileParts):
+        return _some(paths)
     if hasattr(paths, "__array__"):
         paths = np.asarray(paths).tolist()
     if not isinstance(paths, (list, tuple)):
         paths = list(paths)
-    if not paths:
-        raise InvalidRequest("samples: there are none")
-    if set(map(type, paths)) != {str}:
+    kinds = set(map(type, _some(paths)))
+    if Part in kinds:
+        return FileParts.of(paths, lambda files: _absolute(files, root))
+    if kinds != {str}:
         paths = [_decoded(path, number) for number, path in enumerate(paths)]
     known: Sequence[str] = paths
     relative = [path for path in known if path[:1] != "/"]
@@ -243,6 +252,12 @@ def _absolute(paths: Any, root: AnyPath | None) -> Sequence[str]:
             )
     base = os.path.abspath(os.fsdecode(root) if root is not None else "")
     return [path if path[:1] == "/" else _beneath(base, path) for path in paths]
+
+
+def _some(paths: Sequence[Any]) -> Sequence[Any]:
+    if not len(paths):
+        raise InvalidRequest("samples: there are none")
+    return paths
 
 
 def _beneath(base: str, path: str) -> str:

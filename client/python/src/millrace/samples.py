@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from millrace.errors import InvalidRequest
 from millrace.recipe import Box, Size
 from millrace.ring import RingRoom
 
@@ -30,6 +32,24 @@ class Part(NamedTuple):
     length: int
 
 
+_BOUND = 1 << 63
+
+
+def part_bounds(part: Part) -> tuple[int, int]:
+    """Offset and length.
+
+    Raises:
+        InvalidRequest: one is no whole number, or negative, or their sum is too large; says what it is.
+    """
+    try:
+        offset, length = operator.index(part.offset), operator.index(part.length)
+    except TypeError:
+        raise InvalidRequest(f"a Part's offset and length are whole numbers, not {part.offset!r} and {part.length!r}") from None
+    if offset < 0 or length < 0 or offset + length >= _BOUND:
+        raise InvalidRequest(f"a Part's offset and length are at least 0 and their sum is below 2**63; they are {offset} and {length}")
+    return offset, length
+
+
 class DatasetSample(NamedTuple):
     """One image of an open dataset: ``Dataset.id`` and a number below ``len(dataset)``."""
 
@@ -40,8 +60,9 @@ class DatasetSample(NamedTuple):
 AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """Where a file or folder is named and nothing else can be meant: as ``os`` takes it."""
 
-Source = Path | str | os.PathLike[str] | os.PathLike[bytes] | bytes | bytearray | memoryview | RingRoom | DatasetSample
-"""A path, a file's bytes (of one batch at most ``Session.limits.inline_bytes``, else a ring), room in the ring, or an image of a dataset.
+Source = Path | Part | str | os.PathLike[str] | os.PathLike[bytes] | bytes | bytearray | memoryview | RingRoom | DatasetSample
+"""A path, a part of a file, a file's bytes (of one batch at most ``Session.limits.inline_bytes``, else a ring), room in the ring, or an
+image of a dataset.
 
 ``bytes`` are a file's content; a path of ``bytes`` is ``Path(b"...")``.
 """

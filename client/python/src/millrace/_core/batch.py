@@ -296,6 +296,8 @@ class Batch:
     def paths(self) -> list[str]:
         """The file of each image, absolute, as ``os`` names it; N of them. Of an epoch's batch only; the daemon is asked.
 
+        Of a part of a file its name for people: ``/data/shard.tar[1536+48211]``, offset and length in bytes, and its member if it is known.
+
         Raises:
             FailedPrecondition: the batch was submitted: who submitted it knows its sources.
             DaemonUnavailable, Cancelled: the daemon is gone, or the session closed.
@@ -311,6 +313,8 @@ class Batch:
         """The images that did not come out as asked, with the reason; of more than a thousand the first ones."""
         if self._errors is None:
             self._errors = sample_errors(self._completed.errors)
+            if self._dataset is not None:
+                self._errors = self._dataset._with_members(self._errors)
         return self._errors
 
     def release(self) -> bool:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from millrace._core.skipped_files import SkippedFiles, skipped_files
+from millrace._data.sample_copies import SAMPLE_MASK
 from millrace._wire.messages import path_text
+from millrace.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from millrace._core.epoch import Epoch
     from millrace._core.session import Session
+    from millrace._data.file_parts import FileParts
+    from millrace.errors import SampleError
+    from millrace.samples import Part
 
 
 class Dataset:
@@ -27,8 +33,8 @@ class Dataset:
     in byte order; files in no class folder come first. What else the tree holds is in ``skipped``.
     """
 
-    def __init__(self, session: Session, path: str, opened: Any) -> None:
-        self._session = session
+    def __init__(self, session: Session, path: str, opened: Any, parts: FileParts | None = None) -> None:
+        self._session, self._parts = session, parts
         self.path = path
         """The folder, or one that all files of a list lie beneath, absolute.
 
@@ -39,7 +45,7 @@ class Dataset:
         self.classes: tuple[str, ...] = tuple(os.fsdecode(name) for name in opened.classes)
         """The classes' folders. A label is a position in here."""
         self.fingerprint: int = opened.fingerprint
-        """Of the listing: paths in order."""
+        """Of the listing: paths in order, and of parts of files which parts."""
         self.skipped: tuple[SkippedFiles, ...] = skipped_files(opened.skipped)
         """The files that are no samples (hidden ones do not count): the largest groups of them, at most 16."""
         self.skipped_files: int = opened.skipped_files
@@ -54,6 +60,8 @@ class Dataset:
     def path_of(self, sample: int) -> str:
         """The file of a sample, absolute, as ``os`` names it. The daemon is asked.
 
+        Of a part of a file its name for people: ``/data/shard.tar[1536+48211]``, offset and length in bytes; ``part_of`` has the part.
+
         Raises:
             InvalidRequest: there is no such sample.
             NotFound: the dataset was closed.
@@ -63,7 +71,33 @@ class Dataset:
 
     def paths_of(self, samples: Iterable[int]) -> list[str]:
         """The files of samples, in their order. As ``path_of``."""
-        return self._session._datasets.files_of(self.id, [operator.index(sample) for sample in samples])
+        numbers = [operator.index(sample) for sample in samples]
+        if self._parts is None:
+            return self._session._datasets.files_of(self.id, numbers)
+        return [self._parts[self._within(number)] for number in numbers]
+
+    def part_of(self, sample: int) -> Part | None:
+        """The part of a file that a sample is; None: a whole file. Of a list that has parts.
+
+        Raises:
+            InvalidRequest: there is no such sample.
+        """
+        return None if self._parts is None else self._parts.part_of(self._within(operator.index(sample)))
+
+    def _with_members(self, errors: tuple[SampleError, ...]) -> tuple[SampleError, ...]:
+        """The errors, each named by its member as well."""
+        if self._parts is None or self._parts.members is None:
+            return errors
+        named = [self._parts.members[error.sample_id & SAMPLE_MASK] for error in errors]
+        return tuple(
+            dataclasses.replace(error, source=f"{error.source} {path_text(name)}") if name else error
+            for error, name in zip(errors, named, strict=True)
+        )
+
+    def _within(self, sample: int) -> int:
+        if not 0 <= sample < len(self):
+            raise InvalidRequest(f"dataset: it has {len(self)} samples, and there is no sample {sample}")
+        return sample
 
     def close(self) -> None:
         """The daemon forgets it. Idempotent."""

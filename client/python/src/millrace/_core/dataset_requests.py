@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from millrace._core.dataset import Dataset
 from millrace._core.listing_bar import ListingBar
 from millrace._core.skipped_files import warn_of_skipped
+from millrace._data.file_parts import FileParts
 from millrace._wire import messages
 from millrace._wire import schema as _schema
-from millrace._wire.file_list import NotBeneath, Part, common_folder, label_array, parts
+from millrace._wire.file_list import NotBeneath, common_folder, label_array, parts
+from millrace._wire.part_list import parts_in_messages
 from millrace.errors import Error, InvalidRequest
-from millrace.samples import AnyPath
+from millrace.samples import AnyPath, Part
 
 if TYPE_CHECKING:
     from millrace._core.session import Session
@@ -63,47 +65,49 @@ class Datasets:
             warn_of_skipped(dataset.path, dataset.skipped_files, dataset.skipped)
         return dataset
 
-    def of_files(self, paths: Sequence[AnyPath], labels: Any, progress: _Progress | None, timeout: float) -> Dataset:
+    def of_files(self, paths: Sequence[AnyPath | Part], labels: Any, progress: _Progress | None, timeout: float) -> Dataset:
         """As ``Session.dataset_of``."""
-        if isinstance(paths, (str, bytes, os.PathLike)):
+        if isinstance(paths, (str, bytes, os.PathLike, Part)):
             raise InvalidRequest("dataset: a list of files is a sequence of paths, not one path; Session.dataset() opens a folder")
         if isinstance(paths, (Mapping, Set)) or not hasattr(paths, "__len__"):
             raise InvalidRequest(f"dataset: a list of files is a sequence of paths, such as a list, not a {type(paths).__name__}")
         known, deadline = label_array(labels, len(paths)), time.monotonic() + timeout
         if not len(paths):
             raise InvalidRequest("dataset: the list of files is empty")
-        folder = common_folder(paths)
+        if not isinstance(paths, FileParts) and any(type(path) is Part for path in paths):
+            paths = FileParts.of(paths, lambda files: [os.fsdecode(messages.path_bytes(file)) for file in files])
+        of_parts = isinstance(paths, FileParts)
+        folder = common_folder(paths.files if isinstance(paths, FileParts) else paths)  # type: ignore[arg-type]
         try:
             answer = self._send_list(folder, paths, known, progress, deadline)
         except NotBeneath:
             folder = b"/"
             answer = self._send_list(folder, paths, known, progress, deadline)
-        dataset = self._made(os.fsdecode(folder), answer)
+        dataset = self._made(os.fsdecode(folder), answer, paths if of_parts else None)  # type: ignore[arg-type]
         if progress is not None:
             progress(len(dataset))  # the last part's may have been overtaken by the answer
         return dataset
 
-    def _made(self, path: str, answer: Any) -> Dataset:
+    def _made(self, path: str, answer: Any, parts: FileParts | None = None) -> Dataset:
         if isinstance(answer, Error):
             try:
                 raise answer
             finally:
                 del answer  # a cycle of exception and frame would keep what the callers have until the next garbage collection
-        return Dataset(self._session, path, answer)
+        return Dataset(self._session, path, answer, parts)
 
     def _send_list(
-        self, folder: bytes, paths: Sequence[AnyPath], labels: NDArray[np.int64] | None, progress: _Progress | None, deadline: float
+        self, folder: bytes, paths: Sequence[Any], labels: NDArray[np.int64] | None, progress: _Progress | None, deadline: float
     ) -> Any:
         session = self._session
         session._check()
         number, sent, told = next(session._numbers), 0, 0
         session._inbox.expect_dataset(number)
         try:
-            for part in parts(paths, labels, folder, session.limits.message_bytes // 4):
-                message = _part_message(number, part, b"" if sent else folder, last=sent + part.files == len(paths))
+            for message, samples in _list_messages(number, folder, paths, labels, session.limits.message_bytes // 4):
                 if not sent:
                     session._knowledge.check(message)
-                sent += part.files
+                sent += samples
                 session._send(message)
                 while sent < len(paths) and sent - told > _LISTED_AHEAD:
                     answer = self._await_news(number, progress, deadline, told)
@@ -160,9 +164,31 @@ class Datasets:
         return [os.fsdecode(path) for path in answer.paths]
 
 
-def _part_message(number: int, part: Part, folder: bytes, last: bool) -> Any:
-    message = _schema.ClientMessage()
-    listing = message.list_files
-    listing.dataset_id, listing.folder, listing.paths, listing.last = number, folder, part.paths, last
-    listing.labels.extend(part.labels)
-    return message
+def _list_messages(
+    number: int, folder: bytes, paths: Sequence[Any], labels: NDArray[np.int64] | None, most_bytes: int
+) -> Iterator[tuple[Any, int]]:
+    """Messages that list them, and the samples of each. Raises as ``file_list.parts``."""
+    sent = 0
+    if isinstance(paths, FileParts):
+        for some in parts_in_messages(paths, labels, folder, most_bytes):
+            message = _schema.ClientMessage()
+            listing = message.list_parts
+            listing.dataset_id, listing.folder, listing.paths = number, b"" if sent else folder, some.paths
+            listing.last = sent + some.samples == len(paths)
+            listing.sizes.extend(some.sizes)
+            listing.modified_ns.extend(some.modified_ns)
+            listing.files.extend(some.files)
+            listing.offsets.extend(some.offsets)
+            listing.lengths.extend(some.lengths)
+            listing.labels.extend(some.labels)
+            yield message, some.samples
+            sent += some.samples
+        return
+    for part in parts(paths, labels, folder, most_bytes):
+        message = _schema.ClientMessage()
+        listing = message.list_files
+        listing.dataset_id, listing.folder, listing.paths = number, b"" if sent else folder, part.paths
+        listing.last = sent + part.files == len(paths)
+        listing.labels.extend(part.labels)
+        yield message, part.files
+        sent += part.files

@@ -35,7 +35,7 @@ from millrace._wire.limits import Limits
 from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
 from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail, described
 from millrace.ring import Ring, whole_pages
-from millrace.samples import AnyPath, Sample, Source
+from millrace.samples import AnyPath, Part, Sample, Source
 
 T = TypeVar("T")
 HOST = "host"
@@ -243,19 +243,19 @@ class Session(SaysWhy):
 
     def dataset_of(
         self,
-        paths: Sequence[AnyPath],
+        paths: Sequence[AnyPath | Part],
         labels: Any = None,
         *,
         progress: Callable[[int], None] | None = None,
         timeout: float = PATIENCE,
     ) -> Dataset:
-        """Gives the daemon a list of files as a dataset: sample i is ``paths[i]``, with the label ``labels[i]``.
+        """Gives the daemon a list of files, or of parts of files, as a dataset: sample i is ``paths[i]``, with the label ``labels[i]``.
 
         A file may be in it more than once; a missing one is its sample's error when it is read. The daemon keeps 17 bytes a sample beside
         the paths (without the folder that they have in common). Absolute ``str`` or ``bytes`` are quickest.
 
         Args:
-            paths: beneath the daemon's roots; relative ones are made absolute.
+            paths: beneath the daemon's roots; relative ones are made absolute. ``millrace.Part(path, offset, length)`` is a part of a file.
             labels: integers, as many, a NumPy array of them for instance; None: -1 for all.
             progress: called now and then with the number of files that the daemon has taken.
             timeout: seconds for all.

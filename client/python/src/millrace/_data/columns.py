@@ -1,7 +1,8 @@
 """Columns of a dataset: what belongs to its samples beside their pixels, kept by the client and looked up by sample id.
 
 A column is a NumPy array [N, ...] where its values are numbers (or arrays of numbers, all of one shape), else a sequence of N objects, as
-they were given: texts, dictionaries, ...
+they were given: texts, dictionaries, ... A sequence that reads its values when they are asked for may have ``taken(ids)``, which returns
+those of several samples, int64 [N], as a list or an array.
 """
 
 from __future__ import annotations
@@ -103,12 +104,35 @@ def selected(column: Column, ids: NDArray[Any]) -> NDArray[Any] | Sequence[Any]:
     if isinstance(column, np.ndarray):
         values: NDArray[Any] = column[ids]
         return values
+    taken: Callable[[NDArray[Any]], NDArray[Any] | Sequence[Any]] | None = getattr(column, "taken", None)
+    if taken is not None:  # it reads them, and does so together
+        return taken(ids)
     return list(map(column.__getitem__, ids.tolist()))
 
 
 def narrowed(column: Column, ids: NDArray[Any]) -> Column:
-    """A column of those samples alone."""
-    return Coded(column.table, column.codes[ids]) if isinstance(column, Coded) else selected(column, ids)
+    """A column of those samples alone. One that reads its values goes on doing so."""
+    if isinstance(column, Coded):
+        return Coded(column.table, column.codes[ids])
+    return Narrowed(column, ids) if hasattr(column, "taken") else selected(column, ids)
+
+
+class Narrowed(Sequence[Any]):
+    """Some values of a column that reads them when they are asked for: value i is value ``ids[i]`` of the column."""
+
+    def __init__(self, column: Any, ids: NDArray[Any]) -> None:
+        self._column, self._ids = column, ids
+
+    def taken(self, ids: NDArray[Any]) -> NDArray[Any] | Sequence[Any]:
+        """Those values."""
+        values: NDArray[Any] | Sequence[Any] = self._column.taken(self._ids[ids])
+        return values
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.taken(np.arange(len(self))[index]) if isinstance(index, slice) else self.taken(np.asarray([index]))[0]
 
 
 def each_column(labels: Labels, change: Callable[[Column], Any]) -> Any:

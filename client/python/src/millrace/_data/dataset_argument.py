@@ -13,6 +13,7 @@ from millrace._core.dataset import Dataset
 from millrace._core.skipped_files import warn_of_no_classes
 from millrace._data import dataset_objects as objects
 from millrace._data.columns import Coded, Column, Labels, each_column, is_classes
+from millrace._data.file_parts import of_paths
 from millrace._data.image_folder import FolderDataset
 from millrace._transforms.transform import same_transform
 from millrace._wire.messages import path_bytes, path_text
@@ -200,16 +201,17 @@ def given_of(dataset: Any, samples: Any) -> Given:
 
 def _check_formats(samples: Samples, extensions: Iterable[str] | None, session: Session) -> None:
     """Refuses samples that are named as pictures which the daemon does not decode, or, with ``extensions``, otherwise than by these."""
+    paths = of_paths(samples.paths)
     if extensions is not None:
         named = {name.lstrip(".").lower() for name in extensions}
-        if "*" not in named and len(within := with_endings(samples.paths, named)) < len(samples):
-            stray = next(iter(set(samples.paths).difference(within)))
+        if "*" not in named and len(within := with_endings(paths, named)) < len(paths):
+            stray = next(iter(set(paths).difference(within)))
             raise InvalidRequest(
                 f"loader: the sample {path_text(stray)} ends in none of extensions={sorted(named)}: all samples of a list are read, so "
                 "leave extensions out, or leave the sample out of the list"
             )
         return
-    undecoded = with_endings(samples.paths, session._undecoded)
+    undecoded = with_endings(paths, session._undecoded)
     if not undecoded:
         return
     endings = [os.path.splitext(path)[1].lower() for path in undecoded]

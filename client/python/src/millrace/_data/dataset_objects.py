@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from millrace._data.columns import joined_labels
+from millrace._data.file_parts import FileParts
 from millrace._data.image_folder import KEEP, is_folder, samples_of_folder
 from millrace.errors import InvalidRequest
 from millrace.pairs import Pairs
@@ -104,7 +105,8 @@ def samples_of(dataset: Any) -> Samples:
 
 
 def _joined(parts: list[Samples]) -> Samples:
-    made = Samples([path for part in parts for path in part.paths], None)
+    of_parts = any(isinstance(part.paths, FileParts) for part in parts)
+    made = Samples(FileParts.joined([part.paths for part in parts]) if of_parts else [path for part in parts for path in part.paths], None)
     made.labels = joined_labels([part.labels for part in parts])
     first = parts[0].classes
     made.classes = first if all(part.classes == first for part in parts) else ()

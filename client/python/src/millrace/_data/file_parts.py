@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from millrace.errors import InvalidRequest
-from millrace.samples import Part
+from millrace.samples import Part, Path, part_bounds
 
 WHOLE = (1 << 64) - 1
 """In ``FileParts.lengths``, with the offset 0: the whole file, however long it is when it is read."""
@@ -49,6 +48,60 @@ class FileParts(Sequence[str]):
         if len(known) == 1 or any(len(column) != len(self.files) for column in known):
             raise InvalidRequest("samples: sizes and times of files are one for each file, both or neither")
 
+    @staticmethod
+    def of(given: Sequence[Any], absolute: Callable[[list[Any]], Sequence[str]]) -> FileParts:
+        """Of a list of parts, with whole files among them, or not.
+
+        Args:
+            given: ``Part``s and paths.
+            absolute: what makes paths absolute; raises InvalidRequest for what is none.
+
+        Raises:
+            InvalidRequest: an offset or a length that is none; says which sample's.
+        """
+        numbers: dict[Any, int] = {}
+        which, offsets, lengths = np.zeros(len(given), np.uint32), np.zeros(len(given), np.uint64), np.full(len(given), WHOLE, np.uint64)
+        for sample, one in enumerate(given):
+            path = one
+            if isinstance(one, Part):
+                path = one.path
+                try:
+                    offsets[sample], lengths[sample] = part_bounds(one)
+                except InvalidRequest as why:
+                    raise InvalidRequest(f"samples: sample {sample}: {why}") from None
+            elif isinstance(one, Path):
+                path = one.path
+            try:
+                which[sample] = numbers.setdefault(path, len(numbers))
+            except TypeError:
+                raise InvalidRequest(f"samples: sample {sample} is a {type(path).__name__}; a sample is a path or a Part") from None
+        return FileParts(absolute(list(numbers)), which, offsets, lengths)
+
+    @staticmethod
+    def joined(several: Sequence[Sequence[str]]) -> FileParts:
+        """Lists one after the other, each of parts or of paths."""
+        lists = [each if isinstance(each, FileParts) else _whole(each) for each in several]
+        begins = np.cumsum([0, *(len(each.files) for each in lists)])
+        known = all(each.sizes is not None for each in lists)
+        named = any(each.members is not None for each in lists)
+        return FileParts(
+            [file for each in lists for file in each.files],
+            np.concatenate([each.which + np.uint32(begin) for each, begin in zip(lists, begins, strict=False)]),
+            np.concatenate([each.offsets for each in lists]),
+            np.concatenate([each.lengths for each in lists]),
+            np.concatenate([each.sizes for each in lists if each.sizes is not None]) if known else None,
+            np.concatenate([each.modified_ns for each in lists if each.modified_ns is not None]) if known else None,
+            [name for each in lists for name in each.members or [""] * len(each)] if named else None,
+        )
+
+    def whole_files(self) -> list[str]:
+        """The paths of the samples that are whole files."""
+        return [self.files[which] for which in self.which[self.lengths == WHOLE].tolist()]
+
+    def source_of(self, sample: int) -> Part | str:
+        """What the sample is: a part, or the path of a whole file."""
+        return self.part_of(sample) or self.files[self.which[sample]]
+
     def part_of(self, sample: int) -> Part | None:
         """The part that the sample is; None: a whole file."""
         length = int(self.lengths[sample])
@@ -80,6 +133,26 @@ class FileParts(Sequence[str]):
     def _name(self, sample: int) -> str:
         file, part = self.files[self.which[sample]], self.part_of(sample)
         if part is None:
-            return os.fspath(file)
-        member = "" if self.members is None else f" {self.members[sample]}"
+            return file
+        member = f" {self.members[sample]}" if self.members is not None and self.members[sample] else ""
         return f"{file}[{part.offset}+{part.length}]{member}"
+
+
+def _whole(paths: Sequence[str]) -> FileParts:
+    count = len(paths)
+    return FileParts(list(paths), np.arange(count, dtype=np.uint32), np.zeros(count, np.uint64), np.full(count, WHOLE, np.uint64))
+
+
+def source_at(paths: Sequence[str], sample: int) -> Part | str:
+    """One sample of a list of parts or of paths."""
+    return paths.source_of(sample) if isinstance(paths, FileParts) else paths[sample]
+
+
+def file_at(paths: Sequence[str], sample: int) -> str:
+    """The file that one sample of a list lies in."""
+    return paths.files[paths.which[sample]] if isinstance(paths, FileParts) else paths[sample]
+
+
+def of_paths(paths: Sequence[str]) -> Sequence[str]:
+    """Those of the samples whose names are files' names: not the parts."""
+    return paths.whole_files() if isinstance(paths, FileParts) else paths

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._data.file_parts import source_at
 from millrace._wire.messages import path_text
 from millrace.errors import Unsupported
+from millrace.samples import Part
 
 _JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -25,7 +27,7 @@ class MaskFiles:
     """Whose headers have been looked at. A file that took another's place, or was written to, is looked at again. 8 bytes a mask."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """``paths``: of the masks, by sample id."""
+        """``paths``: of the masks, or parts of files, by sample id."""
         self._paths = paths
         self._known: NDArray[np.int64] = np.zeros(len(paths), np.int64)
 
@@ -41,26 +43,26 @@ class MaskFiles:
         Raises:
             Unsupported: says what it is, and how to convert it.
         """
-        path = self._paths[sample]
+        source = source_at(self._paths, sample)
         try:
-            if int(self._known[sample]) == _version_of(os.stat(path)):
+            if int(self._known[sample]) == _version_of(os.stat(source.path if isinstance(source, Part) else source)):
                 return ""
-            begins, version = _beginning(path)
+            begins, version = _beginning(source)
         except _NoFile as why:
             return str(why)
         except OSError:
             return ""
         wrong = _refused(begins)
         if wrong:
-            raise Unsupported(f"the mask {path_text(path)} {wrong}; {_CONVERT}")
+            raise Unsupported(f"the mask {path_text(self._paths[sample])} {wrong}; {_CONVERT}")
         self._known[sample] = version
         return ""
 
 
-def kind_of_mask(path: str) -> str:
+def kind_of_mask(source: str | Part) -> str:
     """Why the file of a mask that is an error has no classes, and what to do, where its header says so; else empty."""
     try:
-        begins, _ = _beginning(path)
+        begins, _ = _beginning(source)
     except (_NoFile, OSError):
         return ""
     if begins.startswith(_JPEG):
@@ -80,12 +82,13 @@ def _version_of(status: os.stat_result) -> int:
     return hash((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)) or 1
 
 
-def _beginning(path: str) -> tuple[bytes, int]:
+def _beginning(source: str | Part) -> tuple[bytes, int]:
     """And the file's version. Raises _NoFile, and OSError: this process cannot read it."""
+    path, offset, length = source if isinstance(source, Part) else (source, 0, _READ)
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         version = _version_of(os.fstat(file))
-        return os.read(file, _READ), version
+        return os.pread(file, min(length, _READ), offset), version
     finally:
         os.close(file)
 

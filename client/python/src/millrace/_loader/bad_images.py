@@ -26,7 +26,7 @@ class BadImages:
         if len(self._told) > _TOLD_MOST:
             return
         for error in batch.errors:
-            name = error.path or f"sample {error.sample_id & SAMPLE_MASK}"
+            name = error.source if error.path else f"sample {error.sample_id & SAMPLE_MASK}"
             if name in self._told:
                 continue
             self._told.add(name)  # first: warnings may be errors
@@ -34,4 +34,4 @@ class BadImages:
                 others = "the others are counted in loader.bad and listed in loader.batch.errors"
                 warn(f"more than {_TOLD_MOST} files are bad: {others}", BadImageWarning)
                 return
-            warn(f"{error.source if error.path else name}: {error.message}", BadImageWarning)
+            warn(f"{name}: {error.message}", BadImageWarning)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millrace._core.batch import Batch
+from millrace._data.file_parts import file_at, source_at
 from millrace._data.mask_file import kind_of_mask
 from millrace._memory.layout import RECORD, SUBSTITUTED, ZEROED
 from millrace._memory.lease import Held
@@ -95,7 +96,7 @@ def bad_pairs(
 
     Args:
         batch: of two epochs that blank bad images.
-        paths: of the masks, by sample id.
+        paths: of the masks, or parts of files, by sample id.
         no_files: why masks are bad that the daemon made, by position.
         ignores_orientation: as the recipe.
         drawn_upright: as of ``Pairs``.
@@ -114,10 +115,10 @@ def bad_pairs(
     other_turn = (np.maximum(turned, 1) != np.maximum(mask_turned, 1)) & ~bad & ~other_size
     if drawn_upright:
         other_turn[:] = False
-    found = _of_pairs(batch.errors, batch._masks.errors)
+    found = _of_pairs(batch.errors, batch._masks.errors, paths)
     for number in np.flatnonzero(missing).tolist():
         sample = int(images["id"][number])
-        found.append(SampleError(number, sample, path_text(paths[sample]), _INVALID_NAME, no_files[number], paths[sample]))
+        found.append(SampleError(number, sample, path_text(paths[sample]), _INVALID_NAME, no_files[number], file_at(paths, sample)))
     for number in np.flatnonzero(other_size | other_turn).tolist():
         sample = int(images["id"][number])
         told = (
@@ -127,7 +128,7 @@ def bad_pairs(
             else f"EXIF turns the image (orientation {turned[number]}), and not the mask: Pairs(drawn_upright=True) or "
             "Recipe(ignore_orientation=True) say over what it was drawn"
         )
-        found.append(SampleError(number, sample, path_text(paths[sample]), _INVALID_NAME, told, paths[sample]))
+        found.append(SampleError(number, sample, path_text(paths[sample]), _INVALID_NAME, told, file_at(paths, sample)))
     bad |= other_size | other_turn
     batch._errors = tuple(sorted(found, key=lambda error: error.index))
     batch.bad = int(np.count_nonzero(bad))
@@ -152,18 +153,18 @@ def _exchanged(image: Any, mask: Any, *, ignores_orientation: bool) -> str:
     )
 
 
-def _of_pairs(images: Sequence[SampleError], masks: Sequence[SampleError]) -> list[SampleError]:
+def _of_pairs(images: Sequence[SampleError], masks: Sequence[SampleError], paths: Sequence[str]) -> list[SampleError]:
     """One for each pair: the image's, which tells of its mask's, too, or else the mask's."""
     found = {error.index: error for error in images}
-    for error in map(_with_kind, masks):
+    for error in (_with_kind(error, paths) for error in masks):
         image = found.get(error.index)
         both = image and dataclasses.replace(image, message=f"{image.message}; nor is its mask good: {error.source}: {error.message}")
         found[error.index] = both or error
     return list(found.values())
 
 
-def _with_kind(error: SampleError) -> SampleError:
-    kind = kind_of_mask(error.path) if error.path is not None else ""
+def _with_kind(error: SampleError, paths: Sequence[str]) -> SampleError:
+    kind = kind_of_mask(source_at(paths, error.sample_id)) if error.path is not None else ""
     return dataclasses.replace(error, message=f"{error.message}; {kind}") if kind else error
 
 

@@ -77,7 +77,7 @@ def parts(paths: Sequence[AnyPath], labels: NDArray[np.int64] | None, folder: by
     at, step = 0, _FILES
     while at < len(paths):
         some = paths[at : at + step]
-        told = _joined(some, folder, at)
+        told = joined(some, folder, at)
         if len(told) > most_bytes and len(some) > 1:
             step = max(1, len(some) // 2)
             continue
@@ -85,8 +85,17 @@ def parts(paths: Sequence[AnyPath], labels: NDArray[np.int64] | None, folder: by
         at += len(some)
 
 
-def _joined(some: Iterable[AnyPath], folder: bytes, first: int) -> bytes:
-    """With a zero byte after each, beneath the folder."""
+def joined(some: Iterable[AnyPath], folder: bytes, first: int) -> bytes:
+    """Paths beneath the folder, with a zero byte after each.
+
+    Args:
+        some: paths.
+        folder: what ``common_folder`` said.
+        first: the number of the first one in the caller's list, for messages.
+
+    Raises:
+        InvalidRequest, NotBeneath: as ``parts``.
+    """
     some = list(some)
     prefix = b"\0" if folder == b"/" else b"\0" + folder
     told = _quickly(some)

@@ -16,7 +16,7 @@ from millrace._wire.uncopied_images import LARGE
 from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, Unsupported, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
-from millrace.samples import AnyPath, DatasetSample, Path, Sample, Source
+from millrace.samples import AnyPath, DatasetSample, Part, Path, Sample, Source, part_bounds
 
 _LONGEST_PATH = 4096  # letters: what has more is no path
 
@@ -264,11 +264,14 @@ def _fill_source(out: Any, source: Source) -> memoryview | None:
         out.ring.offset, out.ring.length = source.offset, source.length
     elif isinstance(source, DatasetSample):
         out.dataset.dataset_id, out.dataset.sample_id = source
+    elif isinstance(source, Part):
+        out.part.path = path_bytes(source.path)
+        out.part.offset, out.part.length = part_bounds(source)
     elif isinstance(source, (Path, str, os.PathLike)):
         out.path = path_bytes(source.path if isinstance(source, Path) else source)
     else:
         raise InvalidRequest(
-            f"submit: a sample is a path, bytes, room in a ring, DatasetSample or Sample; this one is of type {type(source).__name__}"
+            f"submit: a sample is a path, Part, bytes, room in a ring, DatasetSample or Sample; this one is of type {type(source).__name__}"
         )
     return None
 
@@ -282,7 +285,7 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> tuple[list[Rin
     Raises:
         InvalidRequest: a sample is of no known kind, or a number is out of range.
     """
-    if isinstance(samples, (Path, str, bytes, bytearray, memoryview, os.PathLike, RingRoom, DatasetSample, Sample)):
+    if isinstance(samples, (Path, Part, str, bytes, bytearray, memoryview, os.PathLike, RingRoom, DatasetSample, Sample)):
         raise InvalidRequest(f"submit: samples is a list of samples, not one {type(samples).__name__}: put it into a list")
     rooms, images = [], {}
     try:
