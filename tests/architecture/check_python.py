@@ -32,21 +32,21 @@ MAY_IMPORT = {
     "steps": {"errors", "_public", "_recipe"},
     "recipes": VALUES,
     "ring": {"errors"},
-    "samples": {"recipe", "ring"},
+    "samples": {"errors", "recipe", "ring"},
     # a session with the daemon
     "_process": {"errors"},
-    "_wire": VALUES | {"_process"},
+    "_wire": VALUES | {"_process", "_data.file_parts"},
     "_memory": VALUES | {"_process", "_wire"},
-    "_core": VALUES | {"_process", "_wire", "_memory", "_sheets.pictures"},
+    "_core": VALUES | {"_process", "_wire", "_memory", "_sheets.pictures", "_data.file_parts", "_data.sample_copies"},
     "client": VALUES | {"_process", "_wire", "_memory", "_core"},
     "aio": VALUES | {"_process", "_wire", "_memory", "_core", "client"},
     "private_daemon": VALUES | {"_process", "_wire", "_core", "client"},
     # what a loader reads, and as what
     "_transforms": VALUES | {"_recipe"},
     "encoded": VALUES | {"_data.hugging_face"},
-    "sample_list": VALUES | {"_wire", "_data.columns"},
+    "sample_list": VALUES | {"_wire", "_data.columns", "_data.file_parts"},
     "manifest": VALUES | {"_wire", "sample_list"},
-    "pairs": VALUES | {"_wire", "sample_list", "_loader.options"},
+    "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options"},
     "_data": VALUES | {"_wire", "_core", "_transforms", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch"},
     # loaders
     "_loader": VALUES | {
