@@ -6,7 +6,7 @@ import csv
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TextIO
 
@@ -15,7 +15,7 @@ import numpy as np
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 from millrace.sample_list import Samples
-from millrace.samples import AnyPath
+from millrace.samples import AnyPath, Part, part_bounds
 
 _PATHS = ("path", "file_name", "filename", "file", "image")
 _LABELS = ("label", "class", "target")
@@ -41,10 +41,12 @@ def read_manifest(
     root: AnyPath | None = None,
     header: bool = True,
     delimiter: str | None = None,
+    part_columns: Sequence[str | int] | None = None,
 ) -> Samples:
     """Reads a list of files: CSV (``.csv``), with tabs (``.tsv``), or a JSON object a line (``.jsonl``, ``.ndjson``); UTF-8.
 
-    Empty lines do not count. Columns that are not named here are not read.
+    Empty lines do not count. Columns that are not named here are not read. With the columns offset and length a line is a part of its file
+    (``millrace.Part``), as ``python -m millrace list`` writes it; where both are empty, null or left out of JSON, it is the whole file.
 
     Args:
         path: of the manifest.
@@ -59,6 +61,8 @@ def read_manifest(
         root: where relative paths begin; None: the manifest's folder.
         header: whether the first line of CSV names the columns.
         delimiter: between the cells of CSV; None: by the name's ending.
+        part_columns: the two columns with offset and length of the parts, in bytes. None: offset and length, where both are there;
+            ``()``: none, every line is a whole file.
 
     Raises:
         InvalidRequest: a column that is not there, or a line that cannot be read; says file and line.
@@ -73,14 +77,17 @@ def read_manifest(
     between = _DELIMITERS[ending] if delimiter is None else delimiter
     reader: Any = _Csv(place, between, header) if between else _JsonLines(place)
     chosen = reader.choose(path_column, label_column, columns)
-    cells = reader.columns(list(chosen.values()))
-    found = dict(zip(chosen, cells, strict=True))
+    bounds = reader.part_columns(part_columns, set(chosen.values()))
+    cells = reader.columns([*chosen.values(), *bounds], optional=len(bounds))
+    found = dict(zip(chosen, cells, strict=False))
     paths = found.pop(_PATH)
     for number, name in enumerate(paths):
         if not isinstance(name, str) or not name:
             reader.refuse(number, f"no path in {reader.called(chosen[_PATH])}, but {name!r}")
     if not paths:
         raise InvalidRequest(f"{path_text(place)}: there is no line with a file")
+    if bounds:
+        paths = _parts(reader, bounds, paths, *cells[len(chosen) :])
     kinds = {name: label_kind if name == _LABEL else "auto" for name in found}
     labels = {name: _values(reader, chosen[name], values, kinds[name]) for name, values in found.items()}
     named = _LABEL in labels and _are_texts(labels[_LABEL]) and label_kind in ("auto", "class")
@@ -89,6 +96,24 @@ def read_manifest(
 
 
 _PATH, _LABEL = "\0path", "label"  # the first cannot be a column's
+_BOUNDS = ("offset", "length")
+
+
+def _parts(reader: Any, bounds: Sequence[Any], paths: list[str], offsets: list[Any], lengths: list[Any]) -> list[Any]:
+    """The paths, and parts where there are offset and length."""
+    sources: list[Any] = []
+    for number, (path, offset, length) in enumerate(zip(paths, offsets, lengths, strict=True)):
+        if offset in (None, "") and length in (None, ""):
+            sources.append(path)
+            continue
+        try:
+            part = Part(path, *(int(bound) if isinstance(bound, str) else bound for bound in (offset, length)))
+            part_bounds(part)
+        except (ValueError, InvalidRequest) as why:
+            told = f"{offset!r} in {reader.called(bounds[0])} and {length!r} in {reader.called(bounds[1])} are no part of a file"
+            reader.refuse(number, f"{told}: {why}" if isinstance(why, InvalidRequest) else told)
+        sources.append(part)
+    return sources if any(type(source) is Part for source in sources) else paths
 
 
 def _are_texts(values: Any) -> bool:
@@ -137,11 +162,18 @@ class _Csv:
         among = f"its columns are {', '.join(map(repr, self.names))}" if self.header else f"it has {len(self.names)}, from 0 on"
         raise InvalidRequest(f"{path_text(self.place)}: no single column {name!r}; {among}; header=False: the first line is no header")
 
+    def part_columns(self, given: Sequence[str | int] | None, taken: Set[int]) -> list[int]:
+        """The numbers of the columns with offset and length; none: there are no parts."""
+        if given is None:
+            found = [self.names.index(name) for name in _BOUNDS if self.header and self.names.count(name) == 1]
+            return found if len(found) == len(_BOUNDS) and not taken.intersection(found) else []
+        return [self._number(name) for name in _two(given)]
+
     def called(self, column: int) -> str:
         """The column's name, for messages."""
         return repr(self.names[column]) if self.header else f"column {column}"
 
-    def columns(self, chosen: Sequence[int]) -> list[list[str]]:
+    def columns(self, chosen: Sequence[int], optional: int) -> list[list[str]]:
         """Their cells. Equal texts are one object."""
         cells: list[list[str]] = [[] for _ in chosen]
         known: list[dict[str, str]] = [{} for _ in chosen]
@@ -196,16 +228,26 @@ class _JsonLines:
             _, first = next(self._objects(file), (0, {}))
         return _chosen(self.place, list(first), path, label, more)
 
+    def part_columns(self, given: Sequence[str | int] | None, taken: Set[Any]) -> list[Any]:
+        """The keys of offset and length; none: there are no parts."""
+        if given is None:
+            return [] if taken.intersection(_BOUNDS) else list(_BOUNDS)
+        return list(_two(given))
+
     def called(self, column: Any) -> str:
         """The key, for messages."""
         return repr(column)
 
-    def columns(self, chosen: Sequence[Any]) -> list[list[Any]]:
-        """Their values."""
+    def columns(self, chosen: Sequence[Any], optional: int) -> list[list[Any]]:
+        """Their values; of the last ``optional`` ones None where they are left out."""
         cells: list[list[Any]] = [[] for _ in chosen]
+        needed = len(chosen) - optional
         with _opened(self.place) as file:
             for number, found in self._objects(file):
-                for key, out in zip(chosen, cells, strict=True):
+                for position, (key, out) in enumerate(zip(chosen, cells, strict=True)):
+                    if position >= needed:
+                        out.append(found.get(key))
+                        continue
                     if key not in found:
                         raise InvalidRequest(f"{path_text(self.place)}:{number}: no {key!r} in it; it has {', '.join(map(repr, found))}")
                     out.append(found[key])
@@ -224,6 +266,12 @@ class _JsonLines:
         return np.fromiter(values, np.int64 if kind is int else np.float64)
 
 
+def _two(given: Sequence[str | int]) -> Sequence[str | int]:
+    if isinstance(given, str) or len(given) not in (0, 2):
+        raise InvalidRequest(f"read_manifest: part_columns are two, of offset and length, or (), not {given!r}")
+    return given
+
+
 def _chosen(place: str, names: Sequence[str], path: str | int | None, label: str | int | None, more: Sequence[str | int]) -> dict[str, Any]:
     if path is None:
         path = _only(place, names, _PATHS, "path_column")
@@ -232,7 +280,8 @@ def _chosen(place: str, names: Sequence[str], path: str | int | None, label: str
             raise InvalidRequest(f"{path_text(place)}: its columns are {told}, or say header=False if the first line is no header")
     if label is None:
         label = _only(place, names, _LABELS, "label_column")
-        if label is None and len(names) > 1 and not more:
+        others = set(names).difference(_BOUNDS) if set(names).issuperset(_BOUNDS) else names
+        if label is None and len(others) > 1 and not more:
             raise InvalidRequest(
                 f"{path_text(place)}: no column of {', '.join(map(repr, names))} is called label; name one in label_column=, or give "
                 'label_column="" for no labels'
