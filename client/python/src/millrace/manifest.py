@@ -6,7 +6,7 @@ import csv
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TextIO
 
@@ -162,7 +162,7 @@ class _Csv:
         among = f"its columns are {', '.join(map(repr, self.names))}" if self.header else f"it has {len(self.names)}, from 0 on"
         raise InvalidRequest(f"{path_text(self.place)}: no single column {name!r}; {among}; header=False: the first line is no header")
 
-    def part_columns(self, given: Sequence[str | int] | None, taken: Set[int]) -> list[int]:
+    def part_columns(self, given: Sequence[str | int] | None, taken: set[int]) -> list[int]:
         """The numbers of the columns with offset and length; none: there are no parts."""
         if given is None:
             found = [self.names.index(name) for name in _BOUNDS if self.header and self.names.count(name) == 1]
@@ -228,7 +228,7 @@ class _JsonLines:
             _, first = next(self._objects(file), (0, {}))
         return _chosen(self.place, list(first), path, label, more)
 
-    def part_columns(self, given: Sequence[str | int] | None, taken: Set[Any]) -> list[Any]:
+    def part_columns(self, given: Sequence[str | int] | None, taken: set[Any]) -> list[Any]:
         """The keys of offset and length; none: there are no parts."""
         if given is None:
             return [] if taken.intersection(_BOUNDS) else list(_BOUNDS)

@@ -131,7 +131,7 @@ class FileParts(Sequence[str]):
         return map(self._name, range(len(self)))
 
     def _name(self, sample: int) -> str:
-        file, part = self.files[self.which[sample]], self.part_of(sample)
+        file, part = str(self.files[self.which[sample]]), self.part_of(sample)
         if part is None:
             return file
         member = f" {self.members[sample]}" if self.members is not None and self.members[sample] else ""
