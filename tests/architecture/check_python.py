@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "manifest": VALUES | {"_wire", "sample_list"},
     "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options"},
     "_data": VALUES | {"_wire", "_core", "_transforms", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch"},
+    "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
     # loaders
     "_loader": VALUES | {
         "_process", "_wire", "_memory", "_core", "client", "_recipe", "_transforms", "_data", "encoded", "pairs", "sample_list",

@@ -75,6 +75,8 @@ from millrace.samples import DatasetSample, Part, Path, Sample
 
 if _TYPE_CHECKING:
     from millrace import recipes, steps
+    from millrace._shards.shards import Shards
+    from millrace._shards.table import ShardWarning
     from millrace._sheets.preview import Preview, preview
     from millrace.pairs import Pairs, mask_recipe
     from millrace.private_daemon import PrivateDaemon, serve
@@ -85,6 +87,8 @@ _LATER = {
     "Pairs": "pairs",
     "Preview": "_sheets.preview",
     "PrivateDaemon": "private_daemon",
+    "ShardWarning": "_shards.table",
+    "Shards": "_shards.shards",
     "mask_recipe": "pairs",
     "preview": "_sheets.preview",
     "recipes": "recipes",
@@ -172,6 +176,8 @@ __all__ = [
     "ScaleJitter",
     "Session",
     "SessionStatistics",
+    "ShardWarning",
+    "Shards",
     "ShorterSide",
     "Size",
     "SkippedFiles",
