@@ -67,6 +67,7 @@ MAY_IMPORT = {
     "serving": VALUES | {"_wire", "hf"},
     "ray": VALUES | {"", "_process", "_wire", "_core", "_data.endings"},
     "": {"*"},
+    "_commands": {"*"},
     "__main__": {"*"},
 }  # fmt: skip
 

@@ -1,8 +1,12 @@
-"""``python -m millrace DIR``: a contact sheet of a folder's pictures, in the terminal or as PNG; without a terminal a list of them."""
+"""``python -m millrace DIR``: a contact sheet of a folder's pictures, in the terminal or as PNG; without a terminal a list of them.
+
+``python -m millrace COMMAND`` runs a command: see ``_COMMANDS``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shutil
 import sys
@@ -14,6 +18,13 @@ from millrace._sheets.preview import Pictures, pictures_in, preview_of
 from millrace._wire.messages import path_text
 
 _FAILED, _UNREACHABLE, _INTERRUPTED = 1, 3, 130
+_COMMANDS = {"list": "millrace._commands.listing"}
+_EPILOG = """\
+exit status: 0 fine, 1 failed, 2 wrong usage, 3 daemon unreachable, 130 interrupted
+
+Commands, each with its own --help (of a folder with such a name write ./list):
+  python -m millrace list SOURCE -o FILE     write a dataset's samples as JSON lines
+"""
 _MARGIN = 4  # pixels between pictures, as _sheet has it
 
 
@@ -21,7 +32,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m millrace",
         description="A contact sheet of the pictures in a folder, made by the daemon: a running one, else a private one.",
-        epilog="exit status: 0 fine, 1 failed, 2 wrong usage, 3 daemon unreachable, 130 interrupted",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="its pictures (JPEG, PNG, WebP, ...), and those beneath it")
     parser.add_argument("-n", "--count", type=int, default=24, help="how many, evenly spread over the folder (24)")
@@ -61,6 +73,9 @@ def _run(given: argparse.Namespace, pictures: Pictures) -> int:
 
 def main() -> int:
     """Runs the command line; its exit status."""
+    if len(sys.argv) > 1 and sys.argv[1] in _COMMANDS:
+        status: int = importlib.import_module(_COMMANDS[sys.argv[1]]).main(sys.argv[2:])
+        return status
     given = _arguments()
     try:
         pictures = pictures_in(given.folder)

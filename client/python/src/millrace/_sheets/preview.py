@@ -152,7 +152,7 @@ def preview_of(
         raise InvalidRequest("preview: count and columns are at least 1, side is 2 to 4096")
     base, paths = pictures
     chosen = [paths[index * len(paths) // min(count, len(paths))] for index in range(min(count, len(paths)))]
-    with _connected(address, base) as client:
+    with connected(address, base) as client:
         shown, small = _shown(client, chosen, side, recipe)
     if recipe is not None:
         side = max((max(picture.shape[:2]) for picture in small if picture is not None), default=side)
@@ -161,7 +161,12 @@ def preview_of(
 
 
 @contextmanager
-def _connected(address: str | os.PathLike[str] | None, folder: Path) -> Iterator[Client]:
+def connected(address: str | os.PathLike[str] | None, folder: str | os.PathLike[str]) -> Iterator[Client]:
+    """A client of the daemon, and if none runs and none was named, of one for the moment, which reads the folder.
+
+    Raises:
+        DaemonUnavailable: the daemon that was named is not there.
+    """
     try:
         client = connect(address)
     except DaemonUnavailable:
