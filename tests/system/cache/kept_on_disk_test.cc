@@ -72,6 +72,26 @@ void start_again(Daemon& daemon, int signal) {
   REQUIRE(eventually([&] { return daemon.metric("millrace_cache_disk_entries") > 0; }));
 }
 
+// The same images as parts of one file; all are stable when it returns.
+std::vector<ListedFile> in_a_shard(const StoreRig& rig) {
+  std::vector<ListedFile> parts;
+  std::string shard;
+  for (const std::string& path : rig.paths) {
+    const std::vector<std::byte> file = read_file(path);
+    shard.append(512, 'h');
+    parts.push_back({rig.folder / "shard.tar", -1, FileRange{shard.size(), file.size()}});
+    shard.append(reinterpret_cast<const char*>(file.data()), file.size());
+  }
+  write_file(rig.folder / "shard.tar", shard);
+  wait_until_stable();
+  return parts;
+}
+
+TensorBytes touch_listed(Session& session, const std::vector<ListedFile>& parts) {
+  Epoch epoch = session.epoch(need(session.open_files(parts)), {.seed = 5});
+  return bytes_of(*need(epoch.next()));
+}
+
 // How often these bytes are in the store's data files.
 int occurrences(const StoreRig& rig, std::string_view what) {
   int count = 0;
@@ -106,6 +126,30 @@ TEST_CASE("a daemon that is killed has what it kept again at its next start, and
   }
   REQUIRE(daemon.metric("millrace_first_touches_total") == 0);
   REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", "index") == 0);
+  REQUIRE(daemon.metric("millrace_encoded_bytes_total") == 0);
+}
+
+TEST_CASE("what is kept of parts of a file is found again after a kill, and each part's own", "[system]") {
+  if (skips_where_no_file_is_kept()) return;
+  const StoreRig rig;
+  std::vector<ListedFile> parts = in_a_shard(rig);
+  const Recipe recipe = Recipe::evaluate(64, 48);
+  Daemon daemon(rig.spec());
+  TensorBytes expected;
+  {
+    Session plain = session_of(daemon, recipe, CacheUse::kOff), keeps = session_of(daemon, recipe);
+    std::vector<ListedFile> files;
+    for (const std::string& path : rig.paths) files.push_back({path});
+    expected = touch_listed(plain, files);
+    for (int i = 0; i < 2; ++i) REQUIRE((touch_listed(keeps, parts) == expected));
+  }
+  REQUIRE(eventually([&] { return labelled(daemon, "millrace_cache_disk_entries", "tensor") == kKeptImages; }));
+
+  start_again(daemon, SIGKILL);
+
+  Session session = session_of(daemon, recipe);
+  REQUIRE((touch_listed(session, parts) == expected));
+  REQUIRE(labelled(daemon, "millrace_cache_disk_hits_total", "tensor") == kKeptImages);
   REQUIRE(daemon.metric("millrace_encoded_bytes_total") == 0);
 }
 

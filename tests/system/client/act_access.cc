@@ -20,6 +20,14 @@
 namespace millrace {
 namespace {
 
+// "PATH", or "PATH[OFFSET+LENGTH]".
+Source source_of(const std::string& argument) {
+  const std::size_t bracket = argument.rfind('['), plus = argument.rfind('+');
+  if (!argument.ends_with(']') || bracket == argument.npos || plus == argument.npos) return Path{argument};
+  return FilePart{argument.substr(0, bracket), std::stoull(argument.substr(bracket + 1)),
+                  std::stoull(argument.substr(plus + 1))};
+}
+
 std::string outcome(bool succeeded) {
   return succeeded ? "succeeded" : std::strerror(errno);
 }
@@ -32,7 +40,7 @@ int act_read(const std::string& socket, Arguments arguments) {
   Session session =
       need(client.open_session({.name = "read", .slots = 1, .batch = count, .recipe = Recipe::evaluate(32, 32)}));
   BatchRequest request{.on_error = OnError::kZero};
-  for (const std::string& path : arguments) request.samples.push_back({.source = Path{path}});
+  for (const std::string& argument : arguments) request.samples.push_back({.source = source_of(argument)});
   need(session.submit(request));
   const Batch batch = need(session.next());
   if (batch.failure) throw unexpected(*batch.failure);

@@ -26,6 +26,29 @@ TEST_CASE("a file that its group may read is read for a member, although the dae
   REQUIRE_THAT(verdicts(daemon, {file}, kBob)[0], is_denied());
 }
 
+TEST_CASE("parts of files are read by the rights of each user, however many a portion has of one", "[system]") {
+  if (skipped_without_openers()) return;
+  const OpenFolder data;
+  const std::vector<std::byte> picture = some_picture(1);
+  std::string bytes(reinterpret_cast<const char*>(picture.data()), picture.size());
+  const auto shard = [&](const std::string& name, uid_t user, mode_t mode) {
+    write_file(data / name, bytes + bytes);
+    give_to(data / name, user, user, mode);
+    const std::string size = std::to_string(bytes.size());
+    return std::vector<std::string>{data / name + "[0+" + size + "]", data / name + "[" + size + "+" + size + "]"};
+  };
+  std::vector<std::string> parts = shard("everybody's.tar", kBob, 0644);
+  const std::vector<std::string> closed = shard("bob's.tar", kBob, 0600);
+  parts.insert(parts.end(), closed.begin(), closed.end());
+  const Daemon daemon(service_with_opener({data.path()}));
+
+  REQUIRE(verdicts(daemon, parts, kBob) == std::vector<std::string>(4, "ok"));
+  const std::vector<std::string> of_alice = verdicts(daemon, parts, kAlice);
+  REQUIRE(std::vector(of_alice.begin(), of_alice.begin() + 2) == std::vector<std::string>(2, "ok"));
+  REQUIRE_THAT(of_alice[2], is_denied());
+  REQUIRE_THAT(of_alice[3], is_denied());
+}
+
 TEST_CASE("a supplementary group counts, for files and for the folders above them", "[system]") {
   if (skipped_without_openers()) return;
   const OpenFolder data;

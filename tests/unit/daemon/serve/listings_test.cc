@@ -101,6 +101,30 @@ TEST_CASE("a client's own list of too many files is gone, and so is one that is 
   CHECK_FALSE(rig.lister.kept);
 }
 
+TEST_CASE("a list of parts counts samples and files, is charged for both, and has no parts without ranges", "[serve]") {
+  Rig rig;
+  for (const std::uint64_t id : {1, 2, 3, 4}) rig.listings.begin_own(DatasetId{id}, "/x");
+  const auto of = [](std::size_t samples, std::string paths = std::string("a\0", 2)) {
+    return FilesPart{.paths_untrusted = std::move(paths),
+                     .labels = {},
+                     .ranges_untrusted = RangesInFiles{.files = std::vector<std::uint32_t>(samples),
+                                                       .offsets = std::vector<std::uint64_t>(samples),
+                                                       .lengths = std::vector<std::uint64_t>(samples)}};
+  };
+
+  CHECK(*rig.listings.add(DatasetId{1}, of(7)) == 7);
+  CHECK(rig.ledger.in_use(Resource::kRequests) >= 7 * (20 + 32) + 48);
+  CHECK(*rig.listings.add(DatasetId{1}, of(3, "")) == 10);
+  CHECK(rig.listings.add(DatasetId{1}, of(1)).error().code == Code::kExhausted);
+  CHECK(rig.listings.add(DatasetId{2}, of(0, std::string(22, '\0'))).error().code == Code::kExhausted);
+  CHECK(*rig.listings.add(DatasetId{3}, of(1)) == 1);
+  const Error mixed = rig.listings.add(DatasetId{3}, {std::string("a\0", 2), {}}).error();
+  CHECK(mixed.code == Code::kInvalid);
+  CHECK_FALSE(rig.listings.makes_own(DatasetId{3}));
+  CHECK(*rig.listings.add(DatasetId{4}, of(0)) == 0);
+  CHECK(rig.listings.end_own(DatasetId{4}, [](const auto&) {}).error().code == Code::kNotFound);
+}
+
 TEST_CASE("a listing that finds no room in the queue is refused", "[serve]") {
   Rig rig;
   rig.lister.full = true;
