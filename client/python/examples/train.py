@@ -1,6 +1,7 @@
-"""Trains a ResNet on a folder of class folders, with a checkpoint within the epoch and exact resumption.
+"""Trains a ResNet on a folder of class folders, or on tar shards, with a checkpoint within the epoch and exact resumption.
 
     python train.py FOLDER --epochs 2 --checkpoint run.pt     # again with --resume: goes on after the batch of the checkpoint
+    python train.py '/data/train-{0000..0099}.tar'            # tar shards, with a whole number as .cls of each sample
     torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share; --resume with another number of ranks: see below
     python train.py FOLDER --augment                          # RandAugment and erasing by the daemon, MixUp and CutMix of its batches
     python train.py FOLDER --loader torchvision --workers 4   # torchvision's own loader, for comparison
@@ -34,7 +35,7 @@ from millrace.torch import CutMix, Mixed, MixUp
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", metavar="DATA", type=Path, help="a folder of class folders, or tar shards: 'train-{0000..0099}.tar'")
     parser.add_argument("--model", default="resnet18", help="of torchvision.models (resnet18)")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32)
@@ -56,9 +57,20 @@ def arguments() -> argparse.Namespace:
         parser.error("--resume needs --checkpoint")
     if given.loader == "torchvision" and (given.checkpoint or given.ids):
         parser.error("torchvision's loader has no state within an epoch: --checkpoint and --ids are for --loader millrace")
+    if given.loader == "torchvision" and are_shards(given.folder):
+        parser.error("tar shards are for --loader millrace")
     if given.loader == "torchvision" and given.augment:
         parser.error("--augment is for --loader millrace")
     return given
+
+
+def are_shards(data: Path) -> bool:
+    return data.suffix == ".tar"
+
+
+def classes_of(dataset: Any) -> int:
+    """How many classes there are: by their names, else by the labels."""
+    return len(dataset.classes) or int(dataset.labels.max()) + 1
 
 
 def transform(size: int, augment: bool) -> v2.Compose:
@@ -78,9 +90,11 @@ def transform(size: int, augment: bool) -> v2.Compose:
 def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.torch.Loader:
     if world_size() == 1:  # ranks share a daemon that runs before them
         gpus = "yes" if (given.memory or "").startswith("cuda") else "auto" if given.device.startswith("cuda") else "no"
-        stack.enter_context(millrace.serve(given.folder, reuse=True, cuda=gpus))
+        root = given.folder.parent if are_shards(given.folder) else given.folder
+        stack.enter_context(millrace.serve(root, reuse=True, cuda=gpus))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
-    loader = millrace.torch.Loader(given.folder, transform(given.size, given.augment), device=given.device, memory=given.memory, **options)
+    data = millrace.Shards(given.folder) if are_shards(given.folder) else given.folder
+    loader = millrace.torch.Loader(data, transform(given.size, given.augment), device=given.device, memory=given.memory, **options)
     return stack.enter_context(loader)
 
 
@@ -164,7 +178,7 @@ def show(epoch: int, batch: int, batches: int, loss: float, rate: float) -> None
 def train_epoch(training: Training, ids: TextIO | None) -> None:
     given, loader = training.given, training.loader
     began, seen = time.monotonic(), 0
-    mixed = Mixed(loader, [MixUp(0.2), CutMix()], len(loader.dataset.classes), given.seed) if given.augment else loader
+    mixed = Mixed(loader, [MixUp(0.2), CutMix()], classes_of(loader.dataset), given.seed) if given.augment else loader
     for count, (images, labels) in enumerate(mixed, 1):
         batch = loader.state_dict()["batches"] if given.loader == "millrace" else count  # more than ``count`` after a checkpoint
         loss = training.step(images.to(given.device), labels.to(given.device))
@@ -183,7 +197,7 @@ def main() -> None:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     with ExitStack() as stack:
         loader: Any = millrace_loader(given, stack) if given.loader == "millrace" else torchvision_loader(given)
-        training = Training(given, loader, len(loader.dataset.classes))
+        training = Training(given, loader, classes_of(loader.dataset))
         if given.resume and given.checkpoint.exists():
             training.load()
         ids = open_ids(given, training)
