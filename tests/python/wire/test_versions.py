@@ -16,10 +16,14 @@ from millrace._wire import schema as _schema
 from pictures import path_of
 
 
+UNKNOWN = {("OpenSessionRequest", "job"), ("Release", "waited_ns"), ("Sample", "part"), ("ClientMessage", "list_parts")}
+
+
 def newer_schema() -> dict[str, Any]:
     """The schema's messages with what this version lacks: ``Recipe.sharpen`` (500), ``Crop.diagonal`` (9), ``ON_ERROR_BLUR`` (9).
 
-    ``Release.waited_ns`` and ``OpenSessionRequest.job`` have another number (500), so that older daemons of this test do not know them.
+    ``Release.waited_ns``, ``OpenSessionRequest.job``, ``Sample.part`` and the message ``list_parts`` have another number (500), so that
+    older daemons of this test do not know them.
     """
     schema = descriptor_pb2.FileDescriptorSet()
     schema.ParseFromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())
@@ -27,10 +31,9 @@ def newer_schema() -> dict[str, Any]:
         for message in file.message_type:
             if message.name == "Recipe":
                 message.field.add(name="sharpen", number=500, label=1, type=descriptor_pb2.FieldDescriptorProto.TYPE_UINT32)
-            if message.name == "OpenSessionRequest":
-                next(field for field in message.field if field.name == "job").number = 500
-            if message.name == "Release":
-                next(field for field in message.field if field.name == "waited_ns").number = 500
+            for field in message.field:
+                if (message.name, field.name) in UNKNOWN:
+                    field.number = 500
             if message.name == "Crop":
                 del message.reserved_range[:]
                 message.field.add(name="diagonal", number=9, label=1, type=descriptor_pb2.FieldDescriptorProto.TYPE_UINT32, oneof_index=0)
@@ -110,6 +113,15 @@ def test_a_field_that_the_daemon_lacks_is_named(
         dataset.epoch()
     with pytest.raises(millrace.FailedPrecondition, match="no submitted batch"):
         newer_session.get()
+
+
+def test_parts_of_files_are_refused_where_the_daemon_knows_none(newer_session: millrace.Session, folder: Path) -> None:
+    part = millrace.Part(path_of(folder, 0), 0, 9)
+    with pytest.raises(millrace.Unsupported, match=r"does not know Sample\.part; update millraced"):
+        newer_session.submit([part])
+    with pytest.raises(millrace.Unsupported, match=r"does not know ClientMessage\.list_parts; update millraced"):
+        newer_session.dataset_of([path_of(folder, 1), part])
+    assert len(newer_session.dataset_of([path_of(folder, 0), path_of(folder, 1)])) == 2
 
 
 def test_a_value_that_the_daemon_lacks_is_named(newer_session: millrace.Session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
