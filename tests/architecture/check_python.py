@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "encoded": VALUES | {"_data.hugging_face"},
     "sample_list": VALUES | {"_wire", "_data.columns", "_data.file_parts"},
     "manifest": VALUES | {"_wire", "sample_list"},
-    "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options"},
+    "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options", "_shards.masks"},
     "_data": VALUES | {"_wire", "_core", "_transforms", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch"},
     "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
     # loaders

@@ -19,6 +19,8 @@ one_image   us of one image's way beside what the daemon's stages take, p50 and 
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
 transformers  milliseconds and images/s of millrace.hf.from_pretrained beside transformers' own image processors; only when it is asked for
 ray         images/s of a dataset of millrace.ray.read_images, against Ray Data's own reading and Pillow; only when it is asked for
+shards      images/s of millrace.Shards beside webdataset's pipeline in a DataLoader and beside a list of the same files; us a member of
+            their index; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 import      `python -c "import millrace"`, from the start of the process to its end, against `import numpy` and no import
 
@@ -260,6 +262,15 @@ def ray(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return ray_data.run(given, repeated(photographs(given), place / "ray", 20))
 
 
+# --------------------------------------------------------------------------------------------------------------- shards
+
+
+def shards(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    import shards as figures
+
+    return figures.run(given, repeated(photographs(given), place / "files", 20), place)
+
+
 # ------------------------------------------------------------------------------------------------------------- in_place
 
 
@@ -385,6 +396,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "transformers": transformers,
     "in_place": in_place,
     "ray": ray,
+    "shards": shards,
     "steady": steady,
     "import": importing,
 }

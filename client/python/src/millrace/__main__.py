@@ -18,11 +18,12 @@ from millrace._sheets.preview import Pictures, pictures_in, preview_of
 from millrace._wire.messages import path_text
 
 _FAILED, _UNREACHABLE, _INTERRUPTED = 1, 3, 130
-_COMMANDS = {"list": "millrace._commands.listing"}
+_COMMANDS = {"index": "millrace._shards.command", "list": "millrace._commands.listing"}
 _EPILOG = """\
 exit status: 0 fine, 1 failed, 2 wrong usage, 3 daemon unreachable, 130 interrupted
 
 Commands, each with its own --help (of a folder with such a name write ./list):
+  python -m millrace index SHARDS            make the indexes of tar shards that are missing
   python -m millrace list SOURCE -o FILE     write a dataset's samples as JSON lines
 """
 _MARGIN = 4  # pixels between pictures, as _sheet has it

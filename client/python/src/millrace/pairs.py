@@ -139,6 +139,25 @@ class Pairs:
         ordered = sorted(found, key=lambda name: os.fsencode(found[name]))
         return Pairs([(found[name], beside[name]) for name in ordered], **options)
 
+    @staticmethod
+    def of_shards(
+        source: Any, *, image: str | Sequence[str] = ("jpg", "jpeg", "webp"), mask: str | Sequence[str] = "png", **options: Any
+    ) -> Pairs:
+        """Two members of each sample of tar shards: ``a/1.jpg`` and ``a/1.png``.
+
+        Args:
+            source: as of ``Shards``.
+            image: extensions of the images, ``"jpg;webp"`` or a list; of each sample the first that it has. A key without one is no sample.
+            mask: likewise of the masks.
+            options: as for ``Pairs``.
+
+        Raises:
+            InvalidRequest: an image has no mask; says which. Else as ``Shards``.
+        """
+        from millrace._shards.masks import images_and_masks
+
+        return Pairs(images_and_masks(source, image, mask), **options)
+
     def subset(self, ids: Iterable[int] | Iterable[bool]) -> Pairs:
         """Those of its pairs, in that order: of a split's.
 

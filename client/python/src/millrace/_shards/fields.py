@@ -105,8 +105,6 @@ class Names(Sequence[str]):
         begins = np.where(ids > 0, self._ends[ids - 1], 0)
         return gathered(self._data, begins, self._ends[ids])
 
-    narrowed = taken
-
 
 class Keys(Sequence[str]):
     """The samples' keys: of ``a/b.c.jpg`` it is ``a/b``."""
@@ -130,10 +128,6 @@ class Keys(Sequence[str]):
     def taken(self, ids: NDArray[np.int64]) -> list[str]:
         """Those of these samples."""
         return [self[number] for number in ids.tolist()]
-
-    def narrowed(self, ids: NDArray[np.int64]) -> Keys:
-        """The column of those samples."""
-        return Keys(self._names.taken(ids))
 
 
 def gathered(data: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> Names:

@@ -127,7 +127,8 @@ def text_of(found: Grouping, size: int, modified_ns: int, left_out: dict[str, in
     """
     body = b"".join(found.lines)[1:]
     version = _DALI
-    if len(body.split()) != 4 * found.members or b"\0" in body:
+    blanks = sum(map(body.count, (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")))
+    if blanks != max(0, 4 * found.members - 1) or len(body.split()) != 4 * found.members or b"\0" in body:  # more, or an empty extension
         version, body = _OWN, b"".join(map(_escaped_line, found.lines))[1:]
     text = b"%s %d\n%s%s" % (version, found.samples, body, b"\n" if body else b"")
     told = {

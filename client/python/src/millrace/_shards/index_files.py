@@ -19,6 +19,7 @@ from typing import NamedTuple
 from millrace._shards.index import Index, NoIndex, index_of, is_dalis
 from millrace._shards.odd_members import Damage
 from millrace._shards.shard_file import ShardFile
+from millrace._wire.messages import path_text
 
 _THREADS = 8
 _PATIENCE = 60.0  # seconds for another process that makes an index; then it is made here, too
@@ -48,6 +49,12 @@ class Indexed(NamedTuple):
     last: bytes = b""
     kept: str = ""
     made: bool = False
+
+    def damaged(self) -> str:
+        """Where it is damaged, for people."""
+        assert self.damage is not None
+        last = f", last member {path_text(self.last)}" if self.last else ""
+        return f"{path_text(self.path)} is damaged at byte {self.damage.offset}{last}: {self.damage.why}"
 
 
 def beside(shard: str) -> str:

@@ -146,7 +146,7 @@ class Table:
             InvalidRequest: with ``strict``, instead.
         """
         damaged = [shard for shard in self.shards if shard.damage is not None]
-        told = [_damage(shard) for shard in damaged[:_SHOWN]]
+        told = [f"{shard.damaged()}; the samples before it are there" for shard in damaged[:_SHOWN]]
         if len(damaged) > _SHOWN:
             told.append(f"{len(damaged) - _SHOWN} more shards are damaged")
         told += [f"{count} {what}" for what, count in self.found.items() if count]
@@ -160,12 +160,6 @@ class Table:
 
 _TWICE = "keys have a member twice, of which the first counts"
 _AGAIN = "keys come again after others, and each time they are a sample of their own"
-
-
-def _damage(shard: Indexed) -> str:
-    assert shard.damage is not None
-    last = f", last member {path_text(shard.last)}" if shard.last else ""
-    return f"{path_text(shard.path)} is damaged at byte {shard.damage.offset}{last}: {shard.damage.why}; the samples before it are there"
 
 
 def _text(data: bytes | None, pieces: Pieces, number: int) -> str:
@@ -216,7 +210,7 @@ def opened(source: Any, image: Sequence[str]) -> Table:
     if not sum(map(len, table.samples)):
         extensions = sorted(set().union(*(shard.members.extensions() for shard in shards[:10])))
         has = f"the members' extensions are {', '.join(extensions[:10])}; name the image's in image=" if extensions else "they are empty"
-        broken = next((f"; {_damage(shard)}" for shard in shards if shard.damage is not None), "")
+        broken = next((f"; {shard.damaged()}" for shard in shards if shard.damage is not None), "")
         raise InvalidRequest(
             f"shards: there is no image in {path_text(paths[0])}{' and the others' if len(paths) > 1 else ''}: {has}{broken}"
         )
