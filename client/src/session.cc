@@ -142,20 +142,26 @@ Result<Dataset> Session::open_parts(const std::string& folder, const NextFile& n
   const Deadline deadline = deadline_after(options.timeout);
   const std::size_t bytes = core_->limits().message.count / kPartsOfMessage;
   PartList list(id, folder);
+  bool is_begun = false;  // the daemon has heard of it
   core_->inbox().expect_dataset(id);
+  const auto given_up = [&](Error why) {
+    is_begun ? give_up_list(id) : core_->inbox().forget_dataset(id);
+    return why;
+  };
   for (bool last = false; !last;) {
     Result<std::optional<ListedFile>> file = next();
-    if (!file) return give_up_list(id), std::move(file).error();
+    if (!file) return given_up(std::move(file).error());
     last = !*file;
     if (const Result<void> added = last ? Result<void>() : list.add(**file); !added)
-      return give_up_list(id), added.error().within("sample " + std::to_string(list.samples()));
-    if (last && list.samples() == 0) return give_up_list(id), Error{Code::kInvalid, "the list is empty"};
+      return given_up(added.error().within("sample " + std::to_string(list.samples())));
+    if (last && list.samples() == 0) return given_up({Code::kInvalid, "the list is empty"});
     if (!last && list.bytes() < bytes) continue;
     v1::ClientMessage message;
     *message.mutable_list_parts() = list.take(last);
     Result<void> sent = core_->send(std::move(message));
+    is_begun = is_begun || sent.has_value();
     if (sent && !last) sent = wait_for_list(id, list.samples(), deadline);
-    if (!sent) return give_up_list(id), std::move(sent).error();
+    if (!sent) return given_up(std::move(sent).error());
   }
   return opened_dataset(id, options, deadline);
 }
