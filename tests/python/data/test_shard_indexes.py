@@ -87,6 +87,15 @@ def test_one_that_does_not_fit_is_made_anew(shard: Path, text: str) -> None:
     assert index.read_text().startswith(DALIS + "#millrace-1 {")
 
 
+def test_a_pipe_in_its_place_is_not_waited_for(shard: Path) -> None:
+    index = shard.with_name("t.1.idx")
+    os.mkfifo(index)
+    writer = os.open(index, os.O_RDWR)
+    assert labels_of(shard) == [3, 4]
+    os.close(writer)
+    assert index.read_text().startswith(DALIS)
+
+
 def test_one_that_is_older_is_made_anew(shard: Path) -> None:
     index = shard.with_name("t.1.idx")
     index.write_text(DALIS)

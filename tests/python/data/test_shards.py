@@ -227,5 +227,6 @@ def test_a_damaged_shard_gives_what_is_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize("begins", [gzip.compress(b"x"), b"\x28\xb5\x2f\xfd....", b"BZh9...."])
 def test_compressed_shards_are_refused(tmp_path: Path, begins: bytes) -> None:
     (tmp_path / "a.tar.gz").write_bytes(begins)
+    assert len(millrace.Shards(write_tar(tmp_path / "b.tar", [("BZh9.jpg", IMAGE)]))) == 1
     with pytest.raises(millrace.InvalidRequest, match=r"is compressed \(.*none can be read alone. Unpack it once: "):
         millrace.Shards(tmp_path)

@@ -233,7 +233,7 @@ def test_listing_goes_by_the_bar(client: millrace.Client, folder: Path, monkeypa
     with client.session(OWN_SIZE, batch=2, slots=2) as session:
         session.dataset(folder)
 
-    assert [bar._path for bar in made] == [str(folder)]
+    assert [bar._what for bar in made] == [f"listing {folder}"]
 
 
 @pytest.mark.torch

@@ -24,6 +24,11 @@ _CLASSES[48:56], _CLASSES[[0, 32]], _CLASSES[[128, 255]] = _DIGIT, _END, _BINARY
 _EIGHTS = 8 ** np.arange(5, -1, -1, dtype=np.uint32)
 
 
+def is_header(block: bytes) -> bool:
+    """Whether the block says that it is one, of POSIX or GNU tar."""
+    return block[_MAGIC : _MAGIC + 5] == _USTAR[:5]
+
+
 def table_of(headers: Sequence[bytes]) -> NDArray[np.uint8]:
     """The headers as rows [N, 512]."""
     return np.frombuffer(b"".join(headers), np.uint8).reshape(-1, BLOCK)

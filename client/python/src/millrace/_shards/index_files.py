@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import stat
 import threading
 import time
 from collections import deque
@@ -107,7 +108,7 @@ def _read_of(shard: ShardFile) -> Indexed | None:
             file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             with open(file, "rb", buffering=0) as opened:
                 status = os.fstat(file)
-                if status.st_size > _LARGEST:
+                if status.st_size > _LARGEST or not stat.S_ISREG(status.st_mode):
                     continue
                 index = index_of(opened.readall())
             told = index.told

@@ -63,7 +63,9 @@ class ShardFile:
         os.close(self._file)
 
     def _refuse_compressed(self) -> None:
-        begins = os.pread(self._file, 8, 0)
+        begins = os.pread(self._file, headers.BLOCK, 0)
+        if headers.is_header(begins):  # of a member whose name begins alike
+            return
         for magic, name, program in _COMPRESSED:
             if begins.startswith(magic):
                 raise InvalidRequest(
