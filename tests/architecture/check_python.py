@@ -47,7 +47,8 @@ MAY_IMPORT = {
     "sample_list": VALUES | {"_wire", "_data.columns", "_data.file_parts"},
     "manifest": VALUES | {"_wire", "sample_list"},
     "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options", "_shards.masks"},
-    "_data": VALUES | {"_wire", "_core", "_transforms", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch"},
+    "_tables": VALUES | {"_wire", "_data", "encoded", "sample_list"},
+    "_data": VALUES | {"_wire", "_core", "_transforms", "_tables", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch"},
     "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
     # loaders
     "_loader": VALUES | {

@@ -25,6 +25,7 @@ from millrace._memory.tensor import Tensor
 from millrace._public import found_at as _found_at
 from millrace._public import settle as _settle
 from millrace._recipe.erasing import Erasing
+from millrace._tables.parquet import Parquet
 from millrace._wire.limits import Limits
 from millrace.client import Client, Device, JobStatistics, Metric, SessionStatistics, Statistics, connect
 from millrace.encoded import Encoded
@@ -156,6 +157,7 @@ __all__ = [
     "OrderedBatch",
     "Pad",
     "Pairs",
+    "Parquet",
     "Part",
     "Patches",
     "Path",

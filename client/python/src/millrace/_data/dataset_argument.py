@@ -15,6 +15,7 @@ from millrace._data import dataset_objects as objects
 from millrace._data.columns import Coded, Column, Labels, each_column, is_classes
 from millrace._data.file_parts import of_paths
 from millrace._data.image_folder import FolderDataset
+from millrace._tables.parquet import Parquet
 from millrace._transforms.transform import same_transform
 from millrace._wire.messages import path_bytes, path_text
 from millrace.encoded import Encoded, is_encoded_source
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from millrace._loader.options import Options
     from millrace.recipe import Recipe
 
-AnyDataset = AnyPath | Samples | Pairs | Encoded | FolderDataset | AnySamples | Iterable[Any]
+AnyDataset = AnyPath | Samples | Pairs | Encoded | Parquet | FolderDataset | AnySamples | Iterable[Any]
 """A folder's or a manifest's path; a list (``Samples.of``); an ``ImageFolder``, ``Subset``, ``ConcatDataset``; a dataset of Hugging Face's
-or of webdataset's; ``Encoded``; ``Pairs``."""
+or of webdataset's; ``Encoded``; ``Pairs``; ``Parquet``."""
 
 
 class Listed(NamedTuple):
@@ -70,6 +71,9 @@ class Given:
     def encoded(self) -> Encoded | None:
         """The source, where it is one."""
         return None
+
+    read_by: str = "the daemon"
+    """Who reads the images, and why."""
 
     def count(self) -> int | None:
         """Samples, if that is known without the daemon."""
@@ -154,7 +158,7 @@ class Source(Given):
 
     def __init__(self, encoded: Encoded, shown: Any) -> None:
         self._encoded, self.shown = encoded, shown
-        self.path = repr(encoded)
+        self.path, self.read_by = repr(encoded), "the loader, row by row"
 
     @property
     def encoded(self) -> Encoded:
@@ -192,10 +196,14 @@ def given_of(dataset: Any, samples: Any) -> Given:
         from millrace._loader.pair_epoch import GivenPairs
 
         return GivenPairs(dataset)
-    if isinstance(dataset, Encoded):
-        return Source(dataset, dataset.source)
-    if is_encoded_source(dataset):
-        return Source(Encoded(dataset), dataset)
+    if isinstance(dataset, Encoded) or is_encoded_source(dataset):
+        from millrace._tables.given_table import given_encoded
+
+        return given_encoded(dataset, dataset.source) if isinstance(dataset, Encoded) else given_encoded(Encoded(dataset), dataset)
+    if isinstance(dataset, Parquet):
+        from millrace._tables.given_table import given_parquet
+
+        return given_parquet(dataset)
     return Files(dataset)
 
 

@@ -6,6 +6,9 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from millrace._tables.row_groups import RowGroups
 from millrace.errors import InvalidRequest
 
 _MODULES = {"datasets.arrow_dataset": "Dataset", "datasets.iterable_dataset": "IterableDataset"}
@@ -105,6 +108,8 @@ def is_sharded(source: Any) -> bool:
 
 def rows(dataset: Any, ids: Sequence[int]) -> Iterator[Any]:
     """Those of a map-style source; of Hugging Face's read together."""
+    if isinstance(dataset, RowGroups):
+        return iter(dataset.rows(np.asarray(ids, np.int64)))
     if not _is_dataset(dataset):
         return map(dataset.__getitem__, ids)
     columns = dataset[list(ids)]

@@ -97,7 +97,10 @@ def begin(
         InvalidRequest: each of several ranks would get all of the source.
     """
     if progress.position if order is not None or listed.dataset is None else progress.order is not None:
-        raise FailedPrecondition("loader: the state was saved by a loader whose order somebody else says: with a sampler, or without one")
+        raise FailedPrecondition(
+            "loader: the state was saved by a loader whose order somebody else says: with a sampler, or without one; of a table it counts, "
+            f"too, who read it (here {data.read_by}): begin the epoch anew"
+        )
     if order is None and listed.dataset is None and progress.batches and (progress.order is None or progress.order.taken == 0):
         raise InvalidRequest(
             f"loader: batches cannot be left out of a source that is iterated ({data.path}): let the source leave out their samples, "

@@ -32,6 +32,7 @@ from millrace._loader.options import DEFAULTS, LoaderOptions, Options, called, w
 from millrace._loader.order import OrderState, SamplerOrder
 from millrace._loader.progress import Progress
 from millrace._loader.ranks import Ranks, given_ranks, ranks_of_environment
+from millrace._loader.reads_dataset import ReadsDataset
 from millrace._process.warn import warn
 from millrace._recipe.dtype import dtype_name
 from millrace._transforms.transform import AnyTransform, check_one_size, recipe_of
@@ -48,7 +49,7 @@ Item = TypeVar("Item")
 _RETRY = 0.25  # seconds between attempts to reconnect
 
 
-class BaseLoader(Costed, LoaderSaysWhy, Generic[Item]):
+class BaseLoader(Costed, LoaderSaysWhy, ReadsDataset, Generic[Item]):
     """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one.
 
     Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
@@ -201,7 +202,10 @@ class BaseLoader(Costed, LoaderSaysWhy, Generic[Item]):
                 self._session = self._session_of(client)
         if self._listed is None:
             self._listed_as = self._data.now()
+            encoded = self._data.encoded
             self._listed = self._data.listed(self._session, options.extensions, self._label_type, options.patience)
+            if self._data.encoded is not encoded and self._order is None:  # the daemon refused the parts of a table
+                self._order = order_of(options, {}, self._data)
         self._connected = True
         return self._listed
 
@@ -272,19 +276,6 @@ class BaseLoader(Costed, LoaderSaysWhy, Generic[Item]):
         """Lets go of slots that the framework needs no more. Called before the next batch is waited for."""
 
     # ------------------------------------------------------------------------------------------------------------ its shape
-
-    @property
-    def dataset(self) -> Any:
-        """The dataset object that was given; of a list or a manifest its ``Samples``; of a folder the daemon's list of it.
-
-        ``len()`` is the number of all samples, if it has one.
-        """
-        return self._data.shown if self._data.shown is not None else self._opened().shown
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The labels' names, in the order of the labels, as the dataset has them; empty where it has none."""
-        return self._opened().classes
 
     @property
     def samples(self) -> int:

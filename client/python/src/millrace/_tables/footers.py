@@ -1,0 +1,113 @@
+"""Footers of Parquet files: the few fields that say where columns lie. pyarrow's accessors end the process on damaged ones."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from millrace._tables.page_headers import Damaged, struct_of
+
+_END = 8  # bytes: the footer's length, and PAR1
+_DEEPEST = 32  # of the schema's nesting
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_ENCODINGS = ("PLAIN", "", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY",
+              "RLE_DICTIONARY", "BYTE_STREAM_SPLIT")  # fmt: skip
+
+
+class ColumnChunk(NamedTuple):
+    """A column of a row group.
+
+    Attributes:
+        kind: the number of its physical type.
+        codec: ``UNCOMPRESSED``, ``SNAPPY``, ...
+        encodings: of its pages.
+        values: rows, those without a value included.
+        begin: of its data pages, bytes from the file's start.
+        size: bytes of its pages in the file.
+        uncompressed: bytes of them.
+        alone: no dictionary, and in no other file.
+    """
+
+    kind: int
+    codec: str
+    encodings: tuple[str, ...]
+    values: int
+    begin: int
+    size: int
+    uncompressed: int
+    alone: bool
+
+
+class Footer(NamedTuple):
+    """Of a file.
+
+    Attributes:
+        rows: of each row group.
+        groups: of each row group its columns by their path: ``image.bytes``.
+        levels: of each column the definition level of a value that is there; -1: it is repeated.
+    """
+
+    rows: tuple[int, ...]
+    groups: tuple[dict[str, ColumnChunk], ...]
+    levels: dict[str, int]
+
+
+def footer_of(descriptor: int) -> Footer:
+    """The footer of an open file.
+
+    Raises:
+        Damaged: it has none.
+        OSError: it cannot be read.
+    """
+    size = os.fstat(descriptor).st_size
+    end = os.pread(descriptor, _END, max(0, size - _END))
+    length = int.from_bytes(end[:4], "little")
+    if len(end) < _END or end[4:] != b"PAR1" or length > size - _END:
+        raise Damaged("there is no footer of Parquet's at its end")
+    fields = struct_of(os.pread(descriptor, length, size - _END - length))
+    try:
+        levels = _levels(fields[2])
+        groups = tuple({_path(each): _chunk(each) for each in group[1]} for group in fields.get(4, []))
+        rows = tuple(group[3] for group in fields.get(4, []))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, StopIteration) as why:
+        raise Damaged(f"its footer lacks something: {why!r}") from why
+    if any(not isinstance(number, int) or number < 0 for number in rows):
+        raise Damaged("its footer has a wrong number of rows")
+    return Footer(rows, groups, levels)
+
+
+def _path(chunk: Any) -> str:
+    return b".".join(chunk[3][3]).decode()
+
+
+def _chunk(chunk: Any) -> ColumnChunk:
+    told = chunk[3]
+    numbers = tuple(told[field] for field in (1, 5, 9, 7, 6, 4))
+    if any(not isinstance(number, int) or number < 0 for number in numbers):
+        raise ValueError("a number")
+    kind, values, begin, size, uncompressed, codec = numbers
+    names = tuple(_ENCODINGS[number] for number in told[2])
+    return ColumnChunk(kind, _CODECS[codec], names, values, begin, size, uncompressed, 11 not in told and not chunk.get(1))
+
+
+def _levels(schema: Any) -> dict[str, int]:
+    elements = iter(schema)
+    found: dict[str, int] = {}
+
+    def walk(path: str, level: int, count: int, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise Damaged("its schema is nested too deep")
+        for _ in range(count):
+            element = next(elements, None)
+            if element is None:
+                raise Damaged("its schema does not end")
+            name, repetition, children = element[4].decode(), element.get(3, 0), element.get(5, 0)
+            inner = -1 if level < 0 or repetition == 2 else level + (repetition == 1)
+            if children:
+                walk(f"{path}{name}.", inner, children, depth + 1)
+            else:
+                found[path + name] = inner
+
+    root: dict[int, Any] = next(elements)
+    walk("", 0, root.get(5, 0), 0)
+    return found

@@ -1,0 +1,173 @@
+"""Parquet files as datasets."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import millrace
+import numpy as np
+import pytest
+from millrace._data.file_parts import WHOLE as WHOLE_FILE
+from millrace._tables.byte_ranges import NotParts
+from millrace._tables.parquet_files import opened_files
+from millrace._tables.parquet_parts import parts_of
+
+from pictures import CLASSES, COUNT, EACH, pixels_of, png
+from sources import hugging_face, make_loader, pictures_table, seen_of  # noqa: F401, fixtures
+
+pytestmark = pytest.mark.torch  # these packages are there where PyTorch is
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: Parquet files are not tried")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed: Parquet files are not tried")
+
+WHOLE = [(n, n // EACH, pixels_of(n).tobytes()) for n in range(COUNT)]
+PLAIN = {"compression": {"image.bytes": "NONE"}, "use_dictionary": ["caption"]}
+
+
+@pytest.fixture(name="place")
+def place_beneath_the_root(folder: Path) -> Any:
+    """A folder beneath the daemon's root."""
+    made = folder.parent / f"parquet {os.urandom(4).hex()}"
+    made.mkdir()
+    yield made
+    shutil.rmtree(made)
+
+
+def rows_of(numbers: Any) -> Any:
+    numbers = list(numbers)
+    return pa.table({
+        "image": [{"bytes": png(n), "path": None} for n in numbers],
+        "label": pa.array([n // EACH for n in numbers], pa.int32()),
+        "caption": [f"picture {n}" for n in numbers],
+        "box": [[n, n + 1] for n in numbers],
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_uncompressed_files_go_by_parts(make: Any, place: Path, version: str) -> None:
+    for number in range(3):
+        table = rows_of(range(number * EACH, (number + 1) * EACH))
+        pq.write_table(table, place / f"t-{number}.parquet", row_group_size=7, data_page_size=1 << 12, data_page_version=version, **PLAIN)
+    parquet = millrace.Parquet(place / "t-*.parquet", columns=["caption", "box"])
+    loader = make(parquet)
+    assert (len(parquet), len(loader), loader.dataset is parquet) == (COUNT, 8, True)
+    assert loader.read_by == "the daemon, as parts of 3 files"
+    at = 0
+    for images, labels in loader:
+        numbers = range(at, at + len(images))
+        assert loader.batch.ids.tolist() == list(numbers)
+        assert labels["label"].tolist() == [n // EACH for n in numbers]
+        assert list(labels["caption"]) == [f"picture {n}" for n in numbers]
+        assert np.asarray(labels["box"]).tolist() == [[n, n + 1] for n in numbers]
+        assert images.tobytes() == b"".join(pixels_of(n).tobytes() for n in numbers)
+        at += len(images)
+    assert at == COUNT
+    assert seen_of(make(millrace.Parquet(place))) == WHOLE
+    assert seen_of(make(millrace.Parquet([place / f"t-{n}.parquet" for n in range(3)]))) == WHOLE
+
+
+@pytest.mark.parametrize("compression", ["snappy", "zstd"])
+def test_compressed_files_go_by_row_groups(make: Any, place: Path, compression: str) -> None:
+    pq.write_table(rows_of(range(COUNT)), place / "t.parquet", row_group_size=7, compression=compression)
+    with pytest.warns(UserWarning, match=r"slow in a random order: .*row group 0.*Write the files anew: .*\"image.bytes\": \"NONE\""):
+        loader = make(millrace.Parquet(place / "t.parquet"))
+    assert seen_of(loader) == WHOLE
+    assert loader.read_by.startswith("the loader, row by row: ")
+    with pytest.warns(UserWarning, match="Write the files anew"):
+        shuffled = make(millrace.Parquet(place / "t.parquet"), shuffle=True)
+    assert sorted(seen_of(shuffled)) == WHOLE
+    table = pq.read_table(place / "t.parquet")  # as the warning says
+    pq.write_table(table, place / "new.parquet", compression={"image.bytes": "NONE"}, use_dictionary=False)
+    new = make(millrace.Parquet(place / "new.parquet"))
+    assert new.read_by == "the daemon, as parts of 1 file"
+    assert seen_of(new) == WHOLE
+
+
+def test_what_hugging_face_writes(make: Any, table: Any, place: Path) -> None:
+    table.to_parquet(str(place / "t.parquet"))
+    loader = make(millrace.Parquet(place / "t.parquet"))
+    assert (loader.read_by, loader.classes) == ("the daemon, as parts of 1 file", CLASSES)
+    assert seen_of(loader) == WHOLE
+
+
+def test_columns_of_bytes_and_of_paths(make: Any, folder: Path, place: Path) -> None:
+    plain = pa.table({"jpg": pa.array([png(n) for n in range(9)], pa.binary()), "cls": list(range(9))})
+    pq.write_table(plain, place / "bytes.parquet", compression="NONE", use_dictionary=False)
+    loader = make(millrace.Parquet(place / "bytes.parquet", "jpg", "cls"))
+    assert loader.read_by.startswith("the daemon")
+    assert seen_of(loader) == [(n, n, pixels_of(n).tobytes()) for n in range(9)]
+    for n in range(3):
+        (place / f"{n}.png").write_bytes(png(n))
+    pq.write_table(pa.table({"file": ["2.png", "0.png", "1.png"]}), place / "paths.parquet")
+    loader = make(millrace.Parquet(place / "paths.parquet", "file", None, root=place))
+    assert [pixels for _, _, pixels in seen_of(loader)] == [pixels_of(n).tobytes() for n in (2, 0, 1)]
+
+
+def test_missing_values(make: Any, place: Path) -> None:
+    (place / "1.png").write_bytes(png(1))
+    kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    images = [{"bytes": png(0), "path": "a"}, {"bytes": None, "path": str(place / "1.png")}, {"bytes": png(2), "path": None}]
+    pq.write_table(pa.table({"image": pa.array(images, kind)}), place / "t.parquet", **PLAIN | {"use_dictionary": False})
+    assert seen_of(make(millrace.Parquet(place / "t.parquet", label=None))) == [(n, -1, pixels_of(n).tobytes()) for n in range(3)]
+    pq.write_table(pa.table({"image": pa.array([*images, None], kind)}), place / "u.parquet", **PLAIN | {"use_dictionary": False})
+    with pytest.raises(millrace.InvalidRequest, match="row 3 has no image"):
+        make(millrace.Parquet(place / "u.parquet", label=None))
+    table = pa.table({"image": pa.array(images, kind), "label": pa.array([0, None, 1])})
+    pq.write_table(table, place / "v.parquet", **PLAIN | {"use_dictionary": False})
+    with pytest.raises(millrace.InvalidRequest, match="label 'label' of row 1 is None"):
+        make(millrace.Parquet(place / "v.parquet"))
+
+
+def test_what_is_wrong_is_said(place: Path) -> None:
+    pq.write_table(pa.table({"text": ["a"], "label": [1]}), place / "t.parquet")
+    with pytest.raises(millrace.InvalidRequest, match=r"has no column 'image' \(image=\); it has 'text': string, 'label': int64"):
+        millrace.Parquet(place / "t.parquet")
+    with pytest.raises(millrace.InvalidRequest, match=r"'label' has no images.*'text': string, 'label': int64"):
+        millrace.Parquet(place / "t.parquet", "label", None)
+    with pytest.raises(millrace.NotFound, match=r"no files .*none-"):
+        millrace.Parquet(place / "none-*.parquet")
+    with pytest.raises(millrace.NotFound, match=r"no file .*missing"):
+        millrace.Parquet(place / "missing.parquet")
+    (place / "bad.parquet").write_bytes(b"PAR1 and nothing")
+    with pytest.raises(millrace.InvalidRequest, match=r"bad.parquet cannot be read"):
+        millrace.Parquet(place / "bad.parquet")
+    pq.write_table(pa.table({"other": ["a"]}), place / "u.parquet")
+    with pytest.raises(millrace.InvalidRequest, match=r"u.parquet has 'other': string, and .*t.parquet has 'text'"):
+        millrace.Parquet([place / "t.parquet", place / "u.parquet"], "text", None)
+
+
+def test_a_damaged_file_is_refused_or_read_as_pyarrow_reads_it(tmp_path: Path) -> None:
+    """400 times some bytes are changed, most of them in the footer and the pages' headers."""
+    images = [{"bytes": os.urandom(30 + n) if n % 5 else None, "path": "/x.png"} for n in range(40)]
+    table = pa.table({"image": pa.array(images, pa.struct({"bytes": pa.binary(), "path": pa.string()}))})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, compression="NONE", use_dictionary=False, row_group_size=16, data_page_size=256)
+    sound = path.read_bytes()
+    random = np.random.default_rng(8)
+    refused = 0
+    for round_ in range(400):
+        data = bytearray(sound)
+        footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        for _ in range(int(random.integers(1, 4))):
+            at = int(random.integers(0, footer if round_ % 2 else len(data))) if round_ % 4 else int(random.integers(footer, len(data)))
+            data[at] = int(random.integers(0, 256))
+        if round_ % 10 == 9:
+            del data[int(random.integers(0, len(data))) :]
+        path.write_bytes(data)
+        try:
+            parts = parts_of(opened_files(path), "image.bytes", "image.path")
+        except (millrace.Error, NotParts):
+            refused += 1
+            continue
+        whole = parts.lengths == WHOLE_FILE
+        ends = parts.offsets[~whole] + parts.lengths[~whole]
+        assert (ends <= len(data)).all()
+        found = [None if part is None else data[part.offset : part.offset + part.length] for part in map(parts.part_of, range(len(parts)))]
+        try:
+            known = pq.ParquetFile(path).read(columns=["image.bytes"], use_threads=False).column(0).to_pylist()
+        except (pa.ArrowException, OSError):
+            continue
+        assert found == [row["bytes"] for row in known]
+    assert 50 < refused < 350
