@@ -76,7 +76,7 @@ COMPLETE = ("client/python/doc", "daemon/doc")  # folders of which PAGES has eve
 # What `millrace` itself has, by subject.
 REFERENCE = {
     "api/client": ("Clients, sessions, batches", """
-        connect Client Session Batch Tensor DeviceTensor Sample Path Ring RingRoom Limits Device Statistics SessionStatistics Metric
+        connect Client Session Batch Tensor DeviceTensor Sample Path Part Ring RingRoom Limits Device Statistics SessionStatistics Metric
         JobStatistics Cost Findings Finding"""),
     "api/datasets": ("Datasets and epochs", """
         Dataset DatasetSample Epoch EpochShape OrderedBatch Samples Encoded Pairs mask_recipe read_manifest SkippedFiles SkippedFilesWarning

@@ -15,7 +15,6 @@ from millrace._wire import schema as _schema
 
 from pictures import path_of
 
-
 UNKNOWN = {("OpenSessionRequest", "job"), ("Release", "waited_ns"), ("Sample", "part"), ("ClientMessage", "list_parts")}
 
 
