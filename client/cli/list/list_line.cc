@@ -13,6 +13,7 @@ namespace millrace::cli {
 namespace {
 
 constexpr std::uint64_t kEnd = std::uint64_t{1} << 63U;
+constexpr int kDeepest = 32;  // values within values: the reader takes a frame of its stack for each
 
 // The object's own members; what lies deeper says nothing.
 struct LineReader : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, LineReader> {
@@ -75,7 +76,7 @@ struct LineReader : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, LineReader> 
   bool enter(bool object) {
     if (depth_ == 0) is_object_ = object;
     if (depth_ == 1 && !takes_no_value()) return false;
-    ++depth_;
+    if (++depth_ > kDeepest) return refuse("is nested too deeply");
     return is_object_;
   }
   bool leave() { return --depth_, true; }
@@ -109,12 +110,10 @@ Error wrong_line(const std::string& what) {
 }  // namespace
 
 Result<ListedFile> parse_list_line(char* line) {
-  // Each nested value takes a frame of the reader's stack, unless it is told to iterate.
-  constexpr unsigned kHow = rapidjson::kParseInsituFlag | rapidjson::kParseIterativeFlag;
   rapidjson::InsituStringStream text(line);
   rapidjson::Reader reader;
   LineReader read;
-  const rapidjson::ParseResult parsed = reader.Parse<kHow>(text, read);
+  const rapidjson::ParseResult parsed = reader.Parse<rapidjson::kParseInsituFlag>(text, read);
   if (!read.refusal.empty()) return wrong_line(read.refusal);
   if (parsed.Code() == rapidjson::kParseErrorTermination) return wrong_line("must be a JSON object");
   if (!parsed)

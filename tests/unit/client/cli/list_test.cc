@@ -92,7 +92,7 @@ TEST_CASE("a line that is no sample says what is wrong with it", "[cli]") {
   CHECK_THAT(wrong_in(R"({"path": "a", "label": 9223372036854775808})"), Catch::Contains("label: must be below 2^63"));
   CHECK_THAT(wrong_in(R"({"path": "a", "label": 0.5})"), Catch::Contains("label: must be a whole number"));
   CHECK_THAT(wrong_in(std::string(60'000, '[')), Catch::Contains("must be a JSON object"));
-  CHECK_THAT(wrong_in(R"({"x": )" + std::string(60'000, '[')), Catch::Contains("is no JSON"));
+  CHECK_THAT(wrong_in(R"({"x": )" + std::string(60'000, '[')), Catch::Contains("is nested too deeply"));
 }
 
 TEST_CASE("a list is read line by line, and a wrong line is named with its number", "[cli]") {
