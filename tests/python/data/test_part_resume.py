@@ -1,4 +1,4 @@
-"""Epochs over parts of files that go on: after a kill of the daemon, on another number of ranks, and by samplers."""
+"""Epochs over parts of files: after a kill of the daemon, on another number of ranks, by samplers, and as rows of a source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import millrace.numpy
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
 from pictures import COUNT, path_of
 
 Seen = dict[int, NDArray[np.uint8]]
@@ -103,3 +102,18 @@ def test_a_sampler_draws_parts(daemon: millrace.PrivateDaemon, parts: list[tuple
     assert list(seen) == drawn
     assert shown.part_of(59) == parts[59][0]
     assert shown.path_of(59) == f"{parts[59][0].path}[{parts[59][0].offset}+{parts[59][0].length}]"
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_rows_of_a_source_may_be_parts(
+    daemon: millrace.PrivateDaemon, folder: Path, parts: list[tuple[millrace.Part, int]], own_size: millrace.Recipe, labelled: bool
+) -> None:
+    seen: Seen = {}
+    source = millrace.Encoded(parts if labelled else [part for part, _ in parts])
+    with millrace.numpy.Loader(source, own_size, batch_size=4, address=daemon.address) as loader:
+        for images, labels in loader:
+            assert loader.batch is not None
+            numbers = loader.batch.ids.tolist()
+            assert labels.tolist() == (numbers if labelled else [-1] * len(numbers))
+            seen.update(zip(numbers, map(np.array, images), strict=True))
+    check(seen, parts, folder, daemon.address, own_size)

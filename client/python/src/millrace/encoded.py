@@ -16,7 +16,7 @@ import numpy as np
 
 from millrace._data import hugging_face
 from millrace.errors import InvalidRequest
-from millrace.samples import Path
+from millrace.samples import Part, Path, part_bounds
 
 Name = str | int | Callable[[Any], Any]
 """Of what is wanted of a row: a key, or several with ``;`` between, of which the first that is there counts; a position; a function."""
@@ -30,12 +30,12 @@ class Row(NamedTuple):
     """One image of a source.
 
     Attributes:
-        source: for ``Session.submit``: bytes or ``Path``.
+        source: for ``Session.submit``: bytes, ``Path`` or ``Part``.
         values: of the label and the columns, in their order.
         mark: tells whether it is the same as another time, mostly.
     """
 
-    source: bytes | memoryview | Path
+    source: bytes | memoryview | Path | Part
     values: tuple[Any, ...]
     mark: int
 
@@ -49,9 +49,9 @@ class Encoded:
     **Iterable**: Hugging Face's ``IterableDataset``, webdataset's pipelines, or any object that can be iterated anew each epoch. Ids count
     the rows of a loop. It comes as the source gives it: that shuffles, and with several ranks gives each its share.
 
-    A row is a dictionary, a pair (image, label), or the image alone. An image is a file's bytes, or a path (``str``) beneath the daemon's
-    roots; or Hugging Face's ``{"bytes": ..., "path": ...}``. Columns of images of Hugging Face's are read without decoding them. Values
-    that are bytes are read by their key, as webdataset's: ``cls`` a whole number, ``json`` JSON, ``txt`` a text.
+    A row is a dictionary, a pair (image, label), or the image alone. An image is a file's bytes, or a path (``str``) or a ``Part`` beneath
+    the daemon's roots; or Hugging Face's ``{"bytes": ..., "path": ...}``. Columns of images of Hugging Face's are read without decoding
+    them. Values that are bytes are read by their key, as webdataset's: ``cls`` a whole number, ``json`` JSON, ``txt`` a text.
     """
 
     def __init__(
@@ -120,6 +120,8 @@ class Encoded:
         Raises:
             InvalidRequest: it has no image, or one that is decoded already; says what to do.
         """
+        if isinstance(row, Part):
+            row = (row,)
         name, value = self._part(row, self._image, _IMAGES, 0)
         if name is None:
             raise InvalidRequest(f"Encoded: a row has no image: {_told(row)}; say where it is with image=")
@@ -178,20 +180,23 @@ def iter_is_self(source: Any) -> bool:
     return hasattr(source, "__next__")
 
 
-def _image(value: Any) -> bytes | memoryview | Path:
+def _image(value: Any) -> bytes | memoryview | Path | Part:
     if isinstance(value, Mapping) and value.keys() >= {"bytes", "path"}:  # Hugging Face's
         value = value["bytes"] if value["bytes"] is not None else value["path"]
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value) if isinstance(value, bytearray) else value
     if isinstance(value, (str, os.PathLike)):
         return Path(os.fspath(value))
+    if isinstance(value, Part):
+        part_bounds(value)
+        return value
     if isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim == 1:
         return value.tobytes()
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InvalidRequest(
-        f"Encoded: an image is a file's bytes or a path, and the source gives a {kind}: the daemon decodes, so leave that out in the "
-        'source (webdataset: .decode("pil"), .decode("torchrgb"); Hugging Face: set_transform, map functions that open images; a stream\'s '
-        "map and filter get decoded ones unless cast_column(name, Image(decode=False)) comes before them)"
+        f"Encoded: an image is a file's bytes, a path or a Part, and the source gives a {kind}: the daemon decodes, so leave that out in "
+        'the source (webdataset: .decode("pil"), .decode("torchrgb"); Hugging Face: set_transform, map functions that open images; a '
+        "stream's map and filter get decoded ones unless cast_column(name, Image(decode=False)) comes before them)"
     )
 
 
@@ -213,8 +218,12 @@ def _value(name: Any, value: Any) -> Any:
         raise InvalidRequest(f"Encoded: {name!r} of a row cannot be read: {why}") from why
 
 
-def _mark(source: bytes | memoryview | Path, row: Any) -> int:
-    content, size = (os.fsencode(source.path), 0) if isinstance(source, Path) else (source[-_MARK:], len(source))
+def _mark(source: bytes | memoryview | Path | Part, row: Any) -> int:
+    content: bytes | memoryview
+    if isinstance(source, Part):
+        content, size = b"%s[%d+%d]" % (os.fsencode(source.path), *part_bounds(source)), 0
+    else:
+        content, size = (os.fsencode(source.path), 0) if isinstance(source, Path) else (source[-_MARK:], len(source))
     key = row.get("__key__") if isinstance(row, Mapping) else None
     return zlib.crc32(str(key).encode("utf-8", "surrogateescape"), zlib.crc32(content, size & 0xFFFFFFFF))
 
