@@ -169,13 +169,14 @@ def test_a_file_that_was_replaced_is_not_taken_for_the_table(stored: Any) -> Non
 
 
 def test_a_file_that_changes_fails_its_images_by_name(make: Any, stored: Any) -> None:
-    loader = make(stored, on_error="skip")
+    some = stored.select(range(COUNT // 2 - 5, COUNT))
+    loader = make(some, on_error="skip")
     assert loader.read_by.startswith(BY_PARTS)
     path = stored.cache_files[0]["filename"]
     os.utime(path, ns=(1, 1))
     with pytest.warns(millrace.BadImageWarning, match=r"data-00000-of-00002.arrow\[.*has changed"):
         seen = {n for n, _, _ in seen_of(loader)}
-    assert seen == set(range(COUNT // 2, COUNT))
+    assert seen == set(range(5, len(some)))
 
 
 def test_its_state_resumes_in_another_process(make: Any, stored: Any, place: Path) -> None:

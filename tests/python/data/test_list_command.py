@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import millrace
+import pytest
 from millrace import Part
 
 
@@ -43,6 +44,22 @@ def test_a_list_of_parts_comes_back_as_it_was(tmp_path: Path) -> None:
     samples = millrace.read_manifest(out)
     assert [samples.part_of(0), samples.paths[1]] == [Part("/d/a.tar", 512, 9), odd]
     assert [label for _, label in samples] == [3, 4]
+
+
+def test_tables_are_listed_as_parts(folder: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed: no table is listed")
+    files = sorted(folder.rglob("*.png"))[:5]
+    rows = {"image": [{"bytes": file.read_bytes(), "path": file.name} for file in files], "label": [4, 3, 2, 1, 0]}
+    table = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}))
+    table.save_to_disk(tmp_path / "saved")
+    table.to_parquet(tmp_path / "table.parquet")
+    for source in ("saved", "table.parquet"):
+        ran = listed(str(tmp_path / source), "--label", "label")
+        assert ran.returncode == 0, ran.stderr
+        found = [json.loads(line) for line in ran.stdout.splitlines()]
+        assert [row["label"] for row in found] == [4, 3, 2, 1, 0]
+        for row, file in zip(found, files, strict=True):
+            assert Path(row["path"]).read_bytes()[row["offset"] :][: row["length"]] == file.read_bytes()
 
 
 def test_what_fails_leaves_the_file_alone(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from pictures import COUNT, path_of
 
 Seen = dict[int, NDArray[np.uint8]]

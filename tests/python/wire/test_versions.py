@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pb2
 from millrace._wire import daemon_knowledge as _knowledge
 from millrace._wire import messages as _messages
 from millrace._wire import schema as _schema
+
 from pictures import path_of
 
 UNKNOWN = {("OpenSessionRequest", "job"), ("Release", "waited_ns"), ("Sample", "part"), ("ClientMessage", "list_parts")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from millrace._data.file_parts import FileParts
 from millrace._sheets.preview import connected
 from millrace._wire.messages import path_text
 from millrace.client import Client
+from millrace.encoded import Encoded
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest
 from millrace.manifest import is_manifest, read_manifest
 from millrace.recipe import Recipe
@@ -84,6 +86,8 @@ def _samples_of(given: Any) -> Samples:
         from millrace._shards.shards import Shards
 
         return Shards(source, **wanted)
+    if ending == ".parquet" or (folder and os.path.exists(os.path.join(source, "dataset_info.json"))):
+        return _of_table(source, folder, wanted)
     if wanted:
         raise InvalidRequest(f"list: {path_text(source)} has neither members nor columns: leave out --{next(iter(wanted))}")
     if is_manifest(source):
@@ -92,6 +96,23 @@ def _samples_of(given: Any) -> Samples:
         raise InvalidRequest(f"list: {path_text(source)} is none of the sources that there are; see python -m millrace list --help")
     with connected(given.socket, source) as client:
         return _of_folder(client, source)
+
+
+def _of_table(source: str, saved: bool, wanted: dict[str, Any]) -> Samples:
+    from millrace._tables.byte_ranges import NotParts
+    from millrace._tables.given_table import hugging_face_samples
+    from millrace._tables.parquet import Parquet
+
+    try:
+        if not saved:
+            return Parquet(source, wanted.get("image", "image"), wanted.get("label", "label") or None).samples()
+        try:
+            datasets = importlib.import_module("datasets")
+        except ImportError:
+            raise InvalidRequest(f"list: {path_text(source)} is read by Hugging Face's package: pip install datasets") from None
+        return hugging_face_samples(Encoded(datasets.load_from_disk(source), **wanted))
+    except NotParts as why:
+        raise InvalidRequest(f"list: the images of {path_text(source)} have no places of their own in its files: {why}") from why
 
 
 def _of_folder(client: Client, folder: str) -> Samples:
