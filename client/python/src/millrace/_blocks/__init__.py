@@ -1,0 +1,1 @@
+"""Sources that are read in blocks, and the order of epochs in blocks."""
