@@ -83,7 +83,7 @@ REFERENCE = {
         UnlabelledWarning BadImageWarning Shards ShardWarning Parquet"""),
     "api/recipe": ("Recipes", """
         Recipe Box BoxCrop RandomResizedCrop GridCell ExactSize ShorterSide LongerSide BoundedSides SmartResize TileGrid RandomShorterSide
-        ScaleJitter CentreCrop Pad Size Normalise Patches Erasing"""),
+        ScaleJitter CentreCrop Pad Size Normalise Patches Erasing BlockShuffle"""),
     "api/daemon": ("Private daemons, previews", "serve PrivateDaemon preview Preview"),
     "api/errors": ("Errors: millrace.errors", """
         Error InvalidRequest NotFound PermissionDenied ResourceExhausted DeadlineExceeded Cancelled FailedPrecondition Released StaleHandle

@@ -31,6 +31,8 @@ struct EpochOrderSpec {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   ShardTail tail = ShardTail::kPad;
+  std::uint32_t block_samples = 0;  // shuffled in blocks, see plan/block_order.h; 0: sample by sample
+  std::uint32_t window_blocks = 0;  // mixed with each other; 0: as above
 
   friend bool operator==(const EpochOrderSpec&, const EpochOrderSpec&) = default;
 };

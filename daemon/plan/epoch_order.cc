@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "daemon/draw/random.h"
+#include "daemon/plan/block_order.h"
 
 namespace millrace {
 namespace {
@@ -46,6 +47,7 @@ std::uint64_t samples_of_rank(const EpochOrderSpec& spec) {
 
 // Fisher and Yates, from the end: position i gets one of the first i + 1.
 std::vector<std::uint32_t> shuffled_by(const EpochOrderSpec& spec) {
+  if (spec.block_samples > 0) return shuffled_in_blocks(spec);
   std::vector<std::uint32_t> order(spec.samples);
   std::iota(order.begin(), order.end(), 0U);
   RandomStream random(RandomKey{spec.seed, spec.epoch, SampleId{0}}, RandomStream::Use::kShuffle);
@@ -56,7 +58,12 @@ std::vector<std::uint32_t> shuffled_by(const EpochOrderSpec& spec) {
 }  // namespace
 
 EpochOrderSpec whole_of(const EpochOrderSpec& spec) {
-  EpochOrderSpec whole{.samples = spec.samples, .seed = spec.seed, .epoch = spec.epoch, .shuffle = spec.shuffle};
+  EpochOrderSpec whole{.samples = spec.samples,
+                       .seed = spec.seed,
+                       .epoch = spec.epoch,
+                       .shuffle = spec.shuffle,
+                       .block_samples = spec.block_samples,
+                       .window_blocks = spec.window_blocks};
   if (spec.shuffle == Shuffle::kNo) whole.seed = whole.epoch = 0;
   return whole;
 }
@@ -114,10 +121,14 @@ std::vector<SampleId> EpochOrder::batch(std::uint64_t index) const {
   return batch;
 }
 
+KnownOrders::Key KnownOrders::key_of(const EpochOrderSpec& spec) {
+  return {spec.samples, spec.seed, spec.epoch, spec.block_samples, spec.window_blocks};
+}
+
 Result<EpochOrder> KnownOrders::of(const EpochOrderSpec& spec) {
   if (spec.shuffle == Shuffle::kNo) return EpochOrder::create(spec);
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<const EpochOrder::Shuffled>& known = known_[{spec.samples, spec.seed, spec.epoch}];
+  std::weak_ptr<const EpochOrder::Shuffled>& known = known_[key_of(spec)];
   Result<EpochOrder> order = EpochOrder::create(spec, known.lock());
   if (order) known = order->shuffled();
   return order;

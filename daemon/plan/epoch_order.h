@@ -1,4 +1,4 @@
-// Which samples make which batch of an epoch: shuffled (Fisher-Yates over RandomStream), sharded by rank (rank, rank +
+// Which samples make which batch of an epoch: shuffled (Fisher-Yates over RandomStream, or in blocks), sharded by rank (rank, rank +
 // world, ...), cut into batches. Exact and stable: a function of EpochOrderSpec alone. Immutable after create(); 4
 // bytes a sample of the whole dataset where it is shuffled, which copies and other ranks' orders share.
 #pragma once
@@ -53,7 +53,9 @@ class KnownOrders {
   Result<EpochOrder> of(const EpochOrderSpec& spec);
 
  private:
-  using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;  // samples, seed, epoch
+  using Key = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
+
+  static Key key_of(const EpochOrderSpec& spec);
 
   std::map<Key, std::weak_ptr<const EpochOrder::Shuffled>> known_;
 };

@@ -130,6 +130,8 @@ std::string position_token(const EpochMark& mark) {
   position.set_world_size(mark.order.world_size);
   position.set_shard_tail(static_cast<std::uint32_t>(to_message(mark.order.tail)));
   position.set_next_batch(mark.next_batch);
+  position.set_block_samples(mark.order.block_samples);
+  position.set_window_blocks(mark.order.window_blocks);
   return encode_position(std::move(position));
 }
 

@@ -48,11 +48,17 @@ MAY_IMPORT = {
     "manifest": VALUES | {"_wire", "sample_list"},
     "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options", "_shards.masks"},
     "_tables": VALUES | {"_wire", "_data", "encoded", "sample_list"},
-    "_data": VALUES | {"_wire", "_core", "_transforms", "_tables", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch"},
+    "_data": VALUES | {
+        "_wire", "_core", "_transforms", "_tables", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch",
+        "_blocks.source", "_loader.block_epoch",
+    },
     "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
     # loaders
+    "_blocks": VALUES | {
+        "_process", "_data.file_parts", "encoded", "_loader.permutation", "_loader.source_rows", "_loader.bad_images",
+    },
     "_loader": VALUES | {
-        "_process", "_wire", "_memory", "_core", "client", "_recipe", "_transforms", "_data", "encoded", "pairs", "sample_list",
+        "_process", "_wire", "_memory", "_core", "client", "_recipe", "_transforms", "_data", "_blocks", "encoded", "pairs", "sample_list",
     },
     "_frameworks": VALUES | {"_memory", "_core", "client", "_loader", "pairs"},
     "numpy": VALUES | {"_memory", "_core", "_transforms", "_data", "_loader"},

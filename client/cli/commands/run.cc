@@ -56,7 +56,7 @@ struct RunOptions {
   std::string job;
   std::string position;
   std::uint64_t slot_bytes = 0;
-  EpochOptions order;  // shuffle, seed, rank, world_size, drop_last
+  EpochOptions order;  // shuffle, blocks, seed, rank, world_size, drop_last
   std::string trace;
   bool json = false;
 };
@@ -283,6 +283,13 @@ void add_order_options(Command command, RunOptions& options) {
       .show_default()
       .group("Order");
   command.flag("--shuffle", order.shuffle, "in a random order that --seed and the epoch decide").group("Order");
+  command.option("--block-samples", order.block_samples, "with --shuffle: blocks of so many images in random order")
+      .check(whole_number(1))
+      .group("Order");
+  command
+      .option("--window-blocks", order.window_blocks, "of which so many are mixed image by image; with --block-samples")
+      .check(whole_number(1))
+      .group("Order");
   command.option("--seed", order.seed, "of the order, crops and flips, as far as they are random")
       .check(whole_number(0))
       .show_default()

@@ -123,6 +123,11 @@ struct EpochOptions {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   bool shuffle = false;
+  // With shuffle, both or neither: blocks of so many consecutive samples come in random order, and the samples of each
+  // so many blocks are mixed. For disks on which single
+  // reads are dear. 0: sample by sample.
+  std::uint32_t block_samples = 0;
+  std::uint32_t window_blocks = 0;
   bool drop_last = false;  // leave out the last batch if it is not full
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
@@ -138,7 +143,7 @@ struct EpochOptions {
   std::string backend{};
   std::uint64_t batches = 0;                      // stop after so many; 0: the whole epoch
   std::chrono::milliseconds timeout = kPatience;  // for one batch, in the loop
-  // An order of one's own, asked ahead, some batches at a time, by Epoch::next(). Then shuffle, drop_last, rank,
+  // An order of one's own, asked ahead, some batches at a time, by Epoch::next(). Then shuffle, blocks, drop_last, rank,
   // world_size, shard_tail, position and batches stay as they are; batches carry no position; on_error's nullopt is as
   // without shuffle. Empty: the daemon's order.
   NextBatch order{};

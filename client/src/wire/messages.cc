@@ -99,6 +99,8 @@ v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, con
   out.set_seed(options.seed);
   out.set_epoch(options.epoch);
   out.set_shuffle(options.shuffle);
+  out.set_block_samples(options.block_samples);
+  out.set_window_blocks(options.window_blocks);
   out.set_drop_last(options.drop_last);
   out.set_rank(options.rank);
   if (!options.order || options.world_size > 1) out.set_world_size(options.world_size);

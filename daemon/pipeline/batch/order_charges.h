@@ -21,7 +21,8 @@ class OrderCharges {
   Result<std::shared_ptr<const Charge>> charge(Account& account, const EpochOrderSpec& spec);
 
  private:
-  using Key = std::tuple<UserId, std::uint64_t, std::uint64_t, std::uint64_t>;  // and samples, seed, epoch
+  using Key = std::tuple<UserId, std::uint64_t, std::uint64_t, std::uint64_t,  // and samples, seed, epoch,
+                         std::uint32_t, std::uint32_t>;                        // block_samples, window_blocks
 
   const std::uint64_t sample_bytes_;
   std::map<Key, std::weak_ptr<const Charge>> known_;

@@ -14,6 +14,14 @@
 namespace millrace {
 namespace {
 
+Result<void> check_blocks(const v1::StartEpoch& request) {
+  if ((request.block_samples() == 0) != (request.window_blocks() == 0))
+    return field_error("window_blocks", "must be set together with block_samples: both at least 1, or neither");
+  if (request.block_samples() != 0 && !request.shuffle())
+    return field_error("block_samples", "must be set together with shuffle: without it samples come in their order");
+  return {};
+}
+
 Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset& dataset, const Limits& limits) {
   MILLRACE_TRY_VOID(check_range("batch_size", request.batch_size(), 1U, limits.batch.samples));
   const std::uint32_t world_size = std::max(1U, request.world_size());
@@ -28,7 +36,10 @@ Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset&
                        .last_batch = request.drop_last() ? LastBatch::kDrop : LastBatch::kKeep,
                        .batch_size = request.batch_size(),
                        .rank = request.rank(),
-                       .world_size = world_size};
+                       .world_size = world_size,
+                       .block_samples = request.block_samples(),
+                       .window_blocks = request.window_blocks()};
+  MILLRACE_TRY_VOID(check_blocks(request));
   MILLRACE_TRY(order.tail, from_message("shard_tail", request.shard_tail()));
   return order;
 }
@@ -44,6 +55,8 @@ Result<void> check_given(const v1::StartEpoch& request) {
   MILLRACE_TRY_VOID(unset("rank", request.rank() != 0));
   MILLRACE_TRY_VOID(unset("world_size", request.world_size() != 0));
   MILLRACE_TRY_VOID(unset("shard_tail", request.shard_tail() != v1::SHARD_TAIL_UNSPECIFIED));
+  MILLRACE_TRY_VOID(unset("block_samples", request.block_samples() != 0));
+  MILLRACE_TRY_VOID(unset("window_blocks", request.window_blocks() != 0));
   MILLRACE_TRY_VOID(unset("position", !request.position().empty()));
   return unset("first_batches", request.first_batches() != 0);
 }
@@ -81,6 +94,8 @@ Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpe
       {"rank", then.rank(), order.rank},
       {"world_size", then.world_size(), order.world_size},
       {"shard_tail", static_cast<std::uint64_t>(to_message(tail)), static_cast<std::uint64_t>(to_message(order.tail))},
+      {"block_samples", then.block_samples(), order.block_samples},
+      {"window_blocks", then.window_blocks(), order.window_blocks},
   };
   for (const Field& field : fields) {
     if (field.then != field.now) return other_epoch(field.name, field.then, field.now);

@@ -51,6 +51,7 @@ from millrace.errors import (
 )
 from millrace.manifest import read_manifest
 from millrace.recipe import (
+    BlockShuffle,
     BoundedSides,
     Box,
     BoxCrop,
@@ -122,6 +123,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "BadImageWarning",
     "Batch",
+    "BlockShuffle",
     "BoundedSides",
     "Box",
     "BoxCrop",

@@ -15,7 +15,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from millrace._memory.layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
 from millrace._recipe.dtype import AnyDType, dtype_name
@@ -57,6 +57,21 @@ OnError = Literal["fail", "skip", "zero", "substitute"]
 Priority = Literal["low", "normal", "high"]
 CacheUse = Literal["off", "index", "packed", "tensors"]
 ShardTail = Literal["pad", "drop", "uneven"]
+
+
+class BlockShuffle(NamedTuple):
+    """A shuffle of an epoch for disks on which single reads are dear: blocks in random order, of which a window is mixed.
+
+    A block is so many neighbouring samples of the dataset. Blocks come in random order; the samples of each ``window`` of them are mixed.
+    """
+
+    samples: int = 256
+    """Of a block; the last one has the rest."""
+    window: int = 32
+    """Blocks that are mixed with each other."""
+
+
+Shuffle = bool | Literal["blocks"] | BlockShuffle
 
 DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
 

@@ -33,7 +33,7 @@ from millrace._wire.daemon_knowledge import DaemonKnowledge
 from millrace._wire.handoff import HandoffConnection, left
 from millrace._wire.limits import Limits
 from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
-from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail, described
+from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail, Shuffle, described
 from millrace.ring import Ring, whole_pages
 from millrace.samples import AnyPath, Part, Sample, Source
 
@@ -276,7 +276,7 @@ class Session(SaysWhy):
         recipe: Recipe | None = None,
         seed: int = 0,
         epoch: int = 0,
-        shuffle: bool = False,
+        shuffle: Shuffle = False,
         drop_last: bool = False,
         rank: int = 0,
         world_size: int = 1,
@@ -303,7 +303,7 @@ class Session(SaysWhy):
             recipe: instead of the session's.
             seed: of the order and of the random choices.
             epoch: its number, which changes both.
-            shuffle: in an order drawn from (seed, epoch).
+            shuffle: in an order drawn from (seed, epoch); ``"blocks"``: as ``BlockShuffle()``, see there.
             drop_last: leave out the last batch if it is not full.
             rank: whose share of the samples, 0 ... world_size - 1.
             world_size: among how many.
@@ -333,8 +333,8 @@ class Session(SaysWhy):
         try:
             start.stream_id, start.dataset_id, start.first_batches = number, dataset.id, batches
             start.batch_size = self._batch if batch is None else batch
-            start.shuffle, start.drop_last, start.position = shuffle, drop_last, position
-            start.rank, start.world_size = rank, world_size
+            messages.fill_shuffle(start, shuffle)
+            start.rank, start.world_size, start.drop_last, start.position = rank, world_size, drop_last, position
         except (TypeError, ValueError) as why:
             raise InvalidRequest(f"epoch: {why}") from why
         start.shard_tail = messages.shard_tail_number(shard_tail)

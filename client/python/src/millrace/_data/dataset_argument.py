@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from millrace._blocks.source import BlockSource
 from millrace._core.dataset import Dataset
 from millrace._core.skipped_files import warn_of_no_classes
 from millrace._data import dataset_objects as objects
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from millrace._loader.options import Options
     from millrace.recipe import Recipe
 
-AnyDataset = AnyPath | Samples | Pairs | Encoded | Parquet | FolderDataset | AnySamples | Iterable[Any]
+AnyDataset = AnyPath | Samples | Pairs | Encoded | Parquet | BlockSource | FolderDataset | AnySamples | Iterable[Any]
 """A folder's or a manifest's path; a list (``Samples.of``); an ``ImageFolder``, ``Subset``, ``ConcatDataset``; a dataset of Hugging Face's
 or of webdataset's; ``Encoded``; ``Pairs``; ``Parquet``."""
 
@@ -196,6 +197,10 @@ def given_of(dataset: Any, samples: Any) -> Given:
         from millrace._loader.pair_epoch import GivenPairs
 
         return GivenPairs(dataset)
+    if isinstance(dataset, BlockSource):
+        from millrace._loader.block_epoch import GivenBlocks
+
+        return GivenBlocks(dataset)
     if isinstance(dataset, Encoded) or is_encoded_source(dataset):
         from millrace._tables.given_table import given_encoded
 

@@ -6,6 +6,7 @@ dataset                order                       images
 folder, list           the daemon                  ``Session.epoch``
 folder, list           ``SamplerOrder``            ``Session.epoch(order=...)``
 source with numbers    ``Permuted``, a sampler     ``Feed``
+source in blocks       ``PermutedInBlocks``        ``Feed``
 source that iterates   the source                  ``Feed``
 =====================  ==========================  =====================================
 """
@@ -22,11 +23,12 @@ from millrace._core.full_slots import ALONE
 from millrace._core.session import Session
 from millrace._data.columns import Labels
 from millrace._data.dataset_argument import Given, Listed
+from millrace._loader.block_epoch import BlockEpoch, GivenBlocks, PermutedInBlocks, order_in_blocks
 from millrace._loader.feed import Feed, Submitting
 from millrace._loader.options import Options
 from millrace._loader.order import OrderState, SamplerOrder
 from millrace._loader.permutation import Permuted
-from millrace._loader.progress import Progress, leave_out, place_of
+from millrace._loader.progress import Progress, leave_out, place_of, shuffle_of_files
 from millrace._loader.ranks import Ranks
 from millrace._loader.source_rows import rows_by_number, rows_in_turn
 from millrace.errors import FailedPrecondition, InvalidRequest
@@ -53,6 +55,8 @@ def order_of(options: Options, given: Mapping[str, Any], data: Given) -> Order:
         InvalidRequest: a source that iterates, and somebody else who says the order.
     """
     encoded = data.encoded
+    if isinstance(data, GivenBlocks):
+        return order_in_blocks(options, data.source)
     if encoded is not None and not encoded.is_map:
         wrong = [name for name in ("sampler", "batch_sampler", "shuffle", "shard_tail") if given.get(name)]
         if wrong:
@@ -65,6 +69,8 @@ def order_of(options: Options, given: Mapping[str, Any], data: Given) -> Order:
         return SamplerOrder(options.sampler, options.batch_sampler, options.batch_size, options.drop_last)
     if encoded is None:
         return None
+    if options.shuffle == "blocks":
+        raise InvalidRequest(f"loader: {data.path} is taken row by row and has no blocks: take shuffle=True")
     return Permuted(options.seed, options.shuffle, options.batch_size, options.drop_last, options.shard_tail, encoded.fingerprint)
 
 
@@ -109,20 +115,31 @@ def begin(
     of = _identity(data, listed, options)
     resumed = None if progress.order is None else _of_this(progress.order, of)
     batches = None
+    in_blocks: BlockEpoch | None = None
     if order is not None:
         assert listed.samples is not None
-        batches = order.begin(progress.epoch, resumed, listed.samples, ranks)
+        if isinstance(data, GivenBlocks):
+            assert isinstance(order, PermutedInBlocks)
+            batches, in_blocks = order.begin_blocks(data.source, progress.epoch, resumed, ranks)
+        else:
+            batches = order.begin(progress.epoch, resumed, listed.samples, ranks)
         batches.state = batches.state._replace(begun={**batches.state.begun, "of": of})
         if progress.batches and batches.state.taken == 0:
             leave_out(progress.batches, batches)
         progress.begins_at(batches.state)
     if listed.dataset is None:
-        assert data.encoded is not None
-        rows: Callable[[Any], Any] = functools.partial(rows_by_number, data.encoded)
-        if batches is None:
-            rows = _rows(data, options, ranks, progress.epoch, resumed, of)
-        how = Submitting(options.seed, progress.epoch, options.on_error, options.fidelity, options.shuffle)
-        feed = Feed(session, rows, batches, how, convert, data.encoded.names, options.patience)
+        names: Callable[[int], tuple[str, ...]]
+        if in_blocks is not None and batches is not None:
+            rows: Callable[[Any], Any] = in_blocks.rows(batches.state.taken, options.on_error == "zero")
+            names = in_blocks.names
+        else:
+            assert data.encoded is not None
+            names = data.encoded.names
+            rows = functools.partial(rows_by_number, data.encoded)
+            if batches is None:
+                rows = _rows(data, options, ranks, progress.epoch, resumed, of)
+        how = Submitting(options.seed, progress.epoch, options.on_error, options.fidelity, bool(options.shuffle))
+        feed = Feed(session, rows, batches, how, convert, names, options.patience)
         return Begun(feed, lambda: feed.state)
     chosen: dict[str, Any] = {"on_error": options.on_error, "fidelity": options.fidelity, "timeout": options.patience}
     chosen.update(seed=options.seed, epoch=progress.epoch, prepare=lambda batch: convert(batch, labels_of(batch)))
@@ -131,12 +148,12 @@ def begin(
     else:
         chosen.update(
             batch=options.batch_size,
-            shuffle=options.shuffle,
+            shuffle=shuffle_of_files(listed, options),
             drop_last=options.drop_last,
             rank=ranks.rank,
             world_size=ranks.world_size,
             shard_tail=options.shard_tail,
-            position=place_of(progress, listed.dataset, options, ranks),
+            position=place_of(progress, listed, options, ranks),
         )
     epoch = listed.dataset.epoch(**chosen)
     epoch._grace = ALONE
@@ -145,7 +162,8 @@ def begin(
 
 def _identity(data: Given, listed: Listed, options: Options) -> dict[str, Any]:
     """What an order is of: its ids mean something for that alone, and so do random choices."""
-    known = listed.dataset.fingerprint if listed.dataset is not None else getattr(data.encoded, "fingerprint", "")
+    source = data.source if isinstance(data, GivenBlocks) else data.encoded
+    known = listed.dataset.fingerprint if listed.dataset is not None else getattr(source, "fingerprint", "")
     return {"seed": options.seed, "samples": listed.samples, "dataset": known}
 
 

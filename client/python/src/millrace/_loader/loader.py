@@ -436,6 +436,5 @@ class BaseLoader(Costed, LoaderSaysWhy, ReadsDataset, Generic[Item]):
         what = f" {size.width} x {size.height} {recipe.dtype}" if size is not None and not recipe.views else described(recipe)
         images = f"{self.batch_size} images{what}"
         sampler = self._options.batch_sampler if self._options.sampler is None else self._options.sampler
-        order = f"shuffled by seed {self._options.seed}" if self._options.shuffle else "in order"
-        order = order if sampler is None else f"by {type(sampler).__name__}"
+        order = self._options.order if sampler is None else f"by {type(sampler).__name__}"
         return f"<{called(type(self))} of {path_text(self._data.path)}: batches of {images}, {order}, epoch {self.epoch}>"

@@ -11,7 +11,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class LoaderOptions(DataLoaderArguments, total=False):
     """The keywords of every loader, for type checkers; ``Options`` describes them."""
 
     batch_size: int
-    shuffle: bool
+    shuffle: bool | Literal["blocks"]
+    window: int | None
     seed: int
     rank: int | None
     world_size: int | None
@@ -61,7 +62,11 @@ class Options:
 
     Attributes:
         batch_size: images in a batch (of this rank); with ``batch_sampler`` the most that one has, by default its ``batch_size``.
-        shuffle: in an order drawn from (seed, epoch). The transform does not depend on it.
+        shuffle: in an order drawn from (seed, epoch). The transform does not depend on it. ``"blocks"``: blocks of neighbouring samples
+            in random order, of which a window is mixed; for sources that are read in blocks, and for disks on which single reads are
+            dear.
+        window: bytes of images that ``shuffle="blocks"`` mixes; of a source in blocks: that are in memory, half of them mixed. None:
+            1 GiB; of a source in blocks at most a quarter of the free memory. Another window is another order.
         seed: of the order, the boxes and the flips.
         rank: whose share; None: found at the first use, see the loader.
         world_size: among how many; None: the same.
@@ -106,7 +111,8 @@ class Options:
     """
 
     batch_size: int = 64
-    shuffle: bool = False
+    shuffle: bool | Literal["blocks"] = False
+    window: int | None = None
     seed: int = 0
     rank: int | None = None
     world_size: int | None = None
@@ -145,7 +151,8 @@ class Options:
         for name in DataLoaderArguments.__annotations__:  # not kept: functions and generators may not go to another process
             object.__setattr__(self, name, DEFAULTS[name])
         object.__setattr__(self, "batch_size", whole_number(self.batch_size, "loader: batch_size is a number of images"))
-        for name in ("writable", "resume", "shuffle", "drop_last"):
+        self._check_blocks()
+        for name in ("writable", "resume", *(["shuffle"] if self.shuffle != "blocks" else []), "drop_last"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise InvalidRequest(f"loader: {name} is True or False, not {getattr(self, name)!r}")
             object.__setattr__(self, name, bool(getattr(self, name)))
@@ -160,6 +167,20 @@ class Options:
             object.__setattr__(self, "extensions", names)
         if self.timeout is not None and not _is_seconds(self.timeout):
             raise InvalidRequest(f"loader: timeout is a number of seconds, 0 or None for ever; it is {self.timeout!r}")
+
+    def _check_blocks(self) -> None:
+        if isinstance(self.shuffle, str) and self.shuffle != "blocks":
+            raise InvalidRequest(f'loader: shuffle is True, False or "blocks", not {self.shuffle!r}')
+        if self.window is None:
+            return
+        object.__setattr__(self, "window", whole_number(self.window, "loader: window is a number of bytes"))
+        if self.window < 1:
+            raise InvalidRequest(f"loader: window is a number of bytes, at least 1, not {self.window}")
+
+    @property
+    def order(self) -> str:
+        """For people, without a sampler."""
+        return f"shuffled{' in blocks' if self.shuffle == 'blocks' else ''} by seed {self.seed}" if self.shuffle else "in order"
 
     @property
     def patience(self) -> float:

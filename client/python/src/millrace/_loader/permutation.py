@@ -21,7 +21,8 @@ from millrace.errors import FailedPrecondition, InvalidRequest
 from millrace.recipe import ShardTail
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's function, of each number."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -29,10 +30,14 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed
 
 
+def start_of(seed: int, epoch: int) -> NDArray[np.uint64]:
+    """What is added to the numbers of rows; an array of one."""
+    return mix(np.array([seed & (1 << 64) - 1], np.uint64) + mix(np.array([epoch & (1 << 64) - 1], np.uint64)))
+
+
 def permutation(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """The rows 0 ... count - 1 in the order of an epoch. Takes 24 bytes a row, 16 of them while it is drawn."""
-    start = _mix(np.array([seed & (1 << 64) - 1], np.uint64) + _mix(np.array([epoch & (1 << 64) - 1], np.uint64)))
-    return np.argsort(_mix(np.arange(count, dtype=np.uint64) + start), kind="stable")
+    return np.argsort(mix(np.arange(count, dtype=np.uint64) + start_of(seed, epoch)), kind="stable")
 
 
 def share(order: NDArray[np.int64], rank: int, world_size: int, tail: ShardTail) -> NDArray[np.int64]:
@@ -61,22 +66,31 @@ class Permuted:
         Raises:
             FailedPrecondition: that is of another order; says in what.
         """
-        begun: dict[str, Any] = {**self.__dict__, "samples": samples, "world_size": ranks.world_size, "epoch": epoch}
-        taken = 0 if resumed is None else self._taken(resumed, begun)
         order = permutation(samples, self.seed, epoch) if self.shuffle else np.arange(samples)
-        mine = share(order, *ranks, self.shard_tail)
+        return self.begin_order(order, epoch, resumed, ranks)
+
+    def begin_order(self, order: NDArray[np.int64], epoch: int, resumed: OrderState | None, ranks: Ranks) -> Batches:
+        """As ``begin``, with the order of all samples, over all ranks."""
+        begun: dict[str, Any] = {**self.__dict__, "samples": len(order), "world_size": ranks.world_size, "epoch": epoch}
+        taken = 0 if resumed is None else self._taken(resumed, begun)
+        mine = self.mine(order, ranks)
         size = self.batch_size
-        end = len(mine) // size * size if self.drop_last else len(mine)
-        if not end:
-            raise InvalidRequest("loader: not one batch is full, and drop_last leaves out what is not")
 
         def pieces() -> Iterator[list[NDArray[np.int64]]]:
-            for begin in range(taken * size, end, size):
+            for begin in range(taken * size, len(mine), size):
                 yield [mine[begin : begin + size]]
 
         batches = Batches(pieces(), begun, None)
         batches.state = OrderState(begun, taken)
         return batches
+
+    def mine(self, order: NDArray[np.int64], ranks: Ranks) -> NDArray[np.int64]:
+        """The rank's part, without what drop_last leaves out. Raises InvalidRequest: nothing is left."""
+        mine = share(order, *ranks, self.shard_tail)
+        end = len(mine) // self.batch_size * self.batch_size if self.drop_last else len(mine)
+        if not end:
+            raise InvalidRequest("loader: not one batch is full, and drop_last leaves out what is not")
+        return mine[:end]
 
     def _taken(self, resumed: OrderState, begun: dict[str, Any]) -> int:
         """Batches of this rank's before the place of the state.

@@ -29,6 +29,8 @@ class Order(NamedTuple):
     rank: int
     world_size: int
     shard_tail: int
+    block_samples: int = 0
+    window_blocks: int = 0
 
 
 def _crc32c(data: bytes) -> int:
@@ -107,6 +109,17 @@ def _check_order(then: Any, now: Order) -> None:
                 f"load_state_dict: the state was saved with {name}={before}, and this loader has {name}={is_now}: make the loader with "
                 f"{name}={before}, or {anew}"
             )
+    if (then.block_samples, then.window_blocks) != (now.block_samples, now.window_blocks):
+        raise FailedPrecondition(
+            f"load_state_dict: the state was saved with {_shuffle_told(then)}, and this loader has {_shuffle_told(now)}: make the loader "
+            f"with shuffle= and window= as they were then, or {anew}"
+        )
+
+
+def _shuffle_told(order: Any) -> str:
+    if not order.block_samples:
+        return f"shuffle={order.shuffle}"
+    return f'shuffle="blocks" that mixes {order.window_blocks} blocks of {order.block_samples} images'
 
 
 def _told(name: str, value: Any) -> str:

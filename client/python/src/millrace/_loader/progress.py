@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
-from millrace._core.dataset import Dataset
+from millrace._blocks.window import BLOCK_SAMPLES, WINDOW, window_of_files
+from millrace._data.dataset_argument import Listed
 from millrace._loader.options import Options
 from millrace._loader.order import Batches, OrderState
 from millrace._loader.position import Order, Place, after_batches, for_rank, for_shares
 from millrace._loader.ranks import Ranks
 from millrace._wire.messages import shard_tail_number
 from millrace.errors import FailedPrecondition, InvalidRequest
+from millrace.recipe import BlockShuffle
 
 _VERSION = 1
 _VERSION_OF_ORDERS = 2  # where the loader says the order, which earlier packages do not know
@@ -95,17 +97,26 @@ class Progress:
         return Progress(epoch, position, batches, order=order)
 
 
-def place_of(progress: Progress, dataset: Dataset, options: Options, ranks: Ranks) -> bytes:
+def shuffle_of_files(listed: Listed, options: Options) -> bool | BlockShuffle:
+    """How the daemon shuffles files."""
+    if not isinstance(options.shuffle, str):
+        return options.shuffle
+    lengths = getattr(getattr(listed.shown, "paths", None), "lengths", None)
+    return BlockShuffle(BLOCK_SAMPLES, window_of_files(lengths, options.window or WINDOW))
+
+
+def place_of(progress: Progress, listed: Listed, options: Options, ranks: Ranks) -> bytes:
     """The position that the daemon is given; ``progress`` says from then on what it means for this rank.
 
     Raises:
         FailedPrecondition: the state is of another dataset or order, or of another number of ranks, whose batches do not end where this
             one's begin; says what to do.
     """
+    assert listed.dataset is not None
     if progress.position:
-        place = for_shares(progress.position, _order(progress.epoch, dataset, options, ranks), len(dataset))
+        place = for_shares(progress.position, _order(progress.epoch, listed, options, ranks), len(listed.dataset))
     elif progress.batches:
-        place = Place(after_batches(progress.batches, _order(progress.epoch, dataset, options, ranks)), progress.batches)
+        place = Place(after_batches(progress.batches, _order(progress.epoch, listed, options, ranks)), progress.batches)
     else:
         return b""
     progress.position, progress.batches = place
@@ -120,15 +131,20 @@ def leave_out(number: int, batches: Batches) -> None:
         batches.delivered()
 
 
-def _order(epoch: int, dataset: Dataset, options: Options, ranks: Ranks) -> Order:
+def _order(epoch: int, listed: Listed, options: Options, ranks: Ranks) -> Order:
+    assert listed.dataset is not None
+    shuffle = shuffle_of_files(listed, options)
+    samples, window = shuffle if isinstance(shuffle, BlockShuffle) else (0, 0)
     return Order(
-        fingerprint=dataset.fingerprint,
+        fingerprint=listed.dataset.fingerprint,
         seed=options.seed,
         epoch=epoch,
-        shuffle=options.shuffle,
+        shuffle=bool(shuffle),
         drop_last=options.drop_last,
         batch_size=options.batch_size,
         rank=ranks.rank,
         world_size=ranks.world_size,
         shard_tail=shard_tail_number(options.shard_tail),
+        block_samples=samples,
+        window_blocks=window,
     )

@@ -43,6 +43,17 @@ def priority_number(value: str) -> int:
     return _number("priority", value, recipe.Priority)
 
 
+def fill_shuffle(start: Any, shuffle: recipe.Shuffle) -> None:
+    """Of a ``StartEpoch``. Raises InvalidRequest: it is none."""
+    if shuffle == "blocks":
+        shuffle = recipe.BlockShuffle()
+    if isinstance(shuffle, str):
+        raise InvalidRequest(f'epoch: shuffle is True, False, "blocks" or a BlockShuffle, not {shuffle!r}')
+    if isinstance(shuffle, recipe.BlockShuffle):
+        start.block_samples, start.window_blocks = shuffle
+    start.shuffle = bool(shuffle)
+
+
 def shard_tail_number(value: str) -> int:
     """Number of an ``enum ShardTail``."""
     return _number("shard_tail", value, recipe.ShardTail)

@@ -182,9 +182,9 @@ TEST_CASE("a position that says more than this daemon knows is refused", "[serve
   const Tables tables;
   v1::EpochPosition position;
   position.set_fingerprint(77);
-  add_unknown(position, 13);
+  add_unknown(position, 15);
   v1::ClientMessage message = good_epoch();
   message.mutable_start_epoch()->set_position(encode_position(position));
 
-  check_refused(tables.parse(message), "position.13: a field of EpochPosition", Code::kInvalid, EpochStreamId{4});
+  check_refused(tables.parse(message), "position.15: a field of EpochPosition", Code::kInvalid, EpochStreamId{4});
 }

@@ -66,6 +66,14 @@ TEST_CASE("a malformed epoch is refused with the name of its field", "[serve]") 
       {"rank: must be less than world_size (2), is 2", [](auto& e) { e.set_rank(2); }},
       {"rank: must be less than world_size (1), is 1", [](auto& e) { e.clear_world_size(); }},
       {"shard_tail: 4 is not a value", [](auto& e) { e.set_shard_tail(static_cast<v1::ShardTail>(4)); }},
+      {"window_blocks: must be set together with block_samples", [](auto& e) { e.set_block_samples(8); }},
+      {"window_blocks: must be set together with block_samples", [](auto& e) { e.set_window_blocks(8); }},
+      {"block_samples: must be set together with shuffle",
+       [](auto& e) {
+         e.set_shuffle(false);
+         e.set_block_samples(8);
+         e.set_window_blocks(2);
+       }},
       {"on_error: 9 is not a value", [](auto& e) { e.set_on_error(static_cast<v1::OnError>(9)); }},
       {"fidelity: 9 is not a value", [](auto& e) { e.set_fidelity(static_cast<v1::Fidelity>(9)); }},
       {"priority: 9 is not a value", [](auto& e) { e.set_priority(static_cast<v1::Priority>(9)); }},
@@ -140,6 +148,8 @@ TEST_CASE("a position token of another epoch is refused, saying what differs", "
       {"position: was taken with rank 0, this epoch has 1", [](auto& p) { p.set_rank(0); }},
       {"position: was taken with world_size 4, this epoch has 2", [](auto& p) { p.set_world_size(4); }},
       {"position: was taken with shard_tail 1, this epoch has 3", [](auto& p) { p.set_shard_tail(1); }},
+      {"position: was taken with block_samples 8, this epoch has 0", [](auto& p) { p.set_block_samples(8); }},
+      {"position: was taken with window_blocks 2, this epoch has 0", [](auto& p) { p.set_window_blocks(2); }},
   };
 
   for (const auto& [text, change] : table) {

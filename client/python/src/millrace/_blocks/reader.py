@@ -1,0 +1,153 @@
+"""Blocks that are read ahead of a loop, by threads, and the rows of its batches out of them. Belongs to the feed's thread.
+
+::
+
+    order of the rank's samples --> loads: (window, block), in order --> threads: BlockSource.read --> rows by sample
+                                    as far ahead as `room` bytes allow     let go of with the last row that is wanted
+
+Of a block that cannot be read every sample is an image without bytes, which the daemon answers as a bad image.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace._blocks.order import BlockOrder
+from millrace._blocks.source import BlockSource
+from millrace._loader.bad_images import BadImageWarning
+from millrace._loader.source_rows import RowBatch
+from millrace._process.warn import warn
+from millrace.encoded import Row
+from millrace.errors import Error
+
+_THREADS = max(1, min(4, os.cpu_count() or 1))
+
+
+@dataclass
+class _Load:
+    """A block of a window: what of it is still wanted."""
+
+    window: int
+    block: int
+    wanted: int
+    rows: Future[Sequence[Row] | None] | None = None  # None of it: it cannot be read
+
+
+class BlockReader:
+    """Of one epoch of one rank. Its threads end with ``close``."""
+
+    def __init__(self, source: BlockSource, order: BlockOrder, mine: NDArray[np.int64], begin: int, wrapped: int, room: int) -> None:
+        """Begins to read.
+
+        Args:
+            source: what is read.
+            order: of the epoch.
+            mine: the rank's samples of it, in their order, int64.
+            begin: so many of them were given before.
+            wrapped: the last so many of them come from the epoch's first window again (padding).
+            room: bytes that may be in memory at once. The window that is given out is read whatever it takes.
+        """
+        self._source, self._room = source, room
+        self._ends = np.cumsum(source.sizes)
+        self._bytes = source.block_bytes
+        blocks = self._blocks_of(mine[begin:])
+        windows = order.rounds[blocks]
+        if wrapped:
+            windows[max(0, len(windows) - wrapped) :] += int(order.rounds.max()) + 1
+        self._windows = windows
+        pairs, first, counts = np.unique(np.stack((windows, blocks)), axis=1, return_index=True, return_counts=True)
+        by_need = np.lexsort((first, pairs[0]))
+        self._loads = {(int(pairs[0][i]), int(pairs[1][i])): _Load(int(pairs[0][i]), int(pairs[1][i]), int(counts[i])) for i in by_need}
+        self._to_read = deque(self._loads.values())
+        self._held = self._given = 0
+        self._threads = ThreadPoolExecutor(_THREADS, "millrace-blocks")
+        self._fill()
+
+    def take(self, samples: NDArray[np.int64]) -> list[Row | None]:
+        """Rows of the next samples of the order; None: of a block that cannot be read.
+
+        Raises:
+            Exception: what the source raised that is not about one block.
+        """
+        rows: list[Row | None] = []
+        windows = self._windows[self._given : self._given + len(samples)].tolist()
+        self._given += len(samples)
+        for sample, block, window in zip(samples.tolist(), self._blocks_of(samples).tolist(), windows, strict=True):
+            load = self._loads[window, block]
+            if load.rows is None:
+                self._fill(window)
+            assert load.rows is not None
+            block_rows = load.rows.result()
+            rows.append(None if block_rows is None else block_rows[sample - int(self._ends[block]) + int(self._source.sizes[block])])
+            load.wanted -= 1
+            if not load.wanted:
+                del self._loads[window, block]
+                self._held -= int(self._bytes[block])
+            del block_rows
+        self._fill()
+        return rows
+
+    def _blocks_of(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.searchsorted(self._ends, samples, side="right")
+
+    def _fill(self, until: int = -1) -> None:
+        """Asks for blocks, as many as there is room for, and whatever the window ``until`` takes."""
+        while self._to_read:
+            load = self._to_read[0]
+            size = int(self._bytes[load.block])
+            if self._held and self._held + size > self._room and load.window > until:
+                return
+            self._held += size
+            load.rows = self._threads.submit(self._read, load.block)
+            self._to_read.popleft()
+
+    def _read(self, block: int) -> Sequence[Row] | None:
+        """In one of the threads."""
+        source = self._source
+        try:
+            rows = source.read(block)
+            if len(rows) != source.sizes[block]:
+                raise ValueError(f"it has {len(rows)} samples and had {source.sizes[block]}")
+            return rows
+        except Error:
+            raise
+        except (OSError, ValueError) as why:
+            warn(
+                f"loader: {source.name_of(block)} cannot be read, so its {source.sizes[block]} samples are bad images: {why}",
+                BadImageWarning,
+            )
+            return None
+
+    def close(self) -> None:
+        """Ends the threads; blocks that are being read are waited for."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._loads.clear()
+
+
+def rows_in_blocks(
+    reader: BlockReader, columns: Sequence[str], blanked: bool, asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]
+) -> Iterator[RowBatch]:
+    """Those that are asked for, in the reader's order.
+
+    Args:
+        reader: closed at the end.
+        columns: of the source.
+        blanked: bad images are given, blank (``on_error="zero"``): their label is -1, their other columns None.
+        asked: the loop's batches.
+    """
+    with contextlib.closing(reader):
+        for ids, keys in asked:
+            rows = reader.take(ids)
+            good = next((row for row in rows if row is not None), None)
+            blank = tuple(-1 if name == "label" else None for name in columns)
+            # Others are left out, or replaced by a good one of the batch, and so their columns are of its kinds.
+            bad = Row(b"", blank if blanked or good is None else good.values, 0)
+            yield RowBatch(ids.tolist() if keys is None else keys.tolist(), [bad if row is None else row for row in rows], None)

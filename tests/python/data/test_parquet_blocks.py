@@ -1,0 +1,123 @@
+"""Compressed Parquet files as a source in blocks: what comes is what is in them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import millrace
+import millrace.numpy
+import numpy as np
+import pytest
+from millrace._blocks.order import block_order
+from millrace._blocks.parquet import ParquetBlocks
+
+from pictures import COUNT, EACH, SIZE, pixels_of, png
+
+pytestmark = pytest.mark.torch  # pyarrow is there where PyTorch is
+
+OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+
+
+def write(path: Path, numbers: list[int], image: Any = None, **how: Any) -> str:
+    """Those pictures, in row groups of seven."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {
+        "image": image if image is not None else pa.array([{"bytes": png(n), "path": None} for n in numbers]),
+        "label": pa.array([n // EACH for n in numbers]),
+        "caption": pa.array([f"picture {n}" for n in numbers]),
+        "unwanted": pa.array([os.urandom(2000) for _ in numbers]),
+    }
+    pq.write_table(pa.table(columns), path, compression="zstd", row_group_size=7, **how)
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    pytest.importorskip("pyarrow")
+    return [write(tmp_path / "a.parquet", list(range(25))), write(tmp_path / "b.parquet", list(range(25, COUNT)))]
+
+
+@pytest.fixture
+def make(daemon: millrace.PrivateDaemon) -> Iterator[Any]:
+    made: list[millrace.numpy.Loader] = []
+
+    def loader(source: Any, **options: Any) -> millrace.numpy.Loader:
+        made.append(millrace.numpy.Loader(source, OWN_SIZE, **{"batch_size": 8, "address": daemon.address, **options}))
+        return made[-1]
+
+    yield loader
+    for one in made:
+        one.close()
+
+
+def test_rows_in_turn_and_shuffled(make: Any, files: list[str]) -> None:
+    source = ParquetBlocks(files, "image", "label", ["caption"])
+
+    assert source.sizes.tolist() == [7, 7, 7, 4, 7, 7, 7, 7, 7]
+    assert source.block_bytes.max() < 7 * 6000  # without the column that nobody wants
+    assert source.name_of(4) == f"{files[1]}, row group 0"
+    window = int(source.block_bytes.max()) * 4
+    order = block_order(source.sizes, 2, 0, 0).samples.tolist()
+    for shuffle, expected in ((False, list(range(COUNT))), ("blocks", order)):
+        ids: list[int] = []
+        for images, labels in (loader := make(source, shuffle=shuffle, window=window)):
+            ids += loader.batch.ids.tolist()
+            for number, image, label, caption in zip(loader.batch.ids.tolist(), images, labels["label"], labels["caption"], strict=True):
+                assert np.array_equal(image, pixels_of(number))
+                assert (label, caption) == (number // EACH, f"picture {number}")
+        assert ids == expected
+
+
+def test_plain_binary_columns_and_rows_without_an_image(make: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    images = [png(n) if n % 5 else None for n in range(20)]
+    for kind in (pa.binary(), pa.large_binary()):
+        source = ParquetBlocks([write(tmp_path / "c.parquet", list(range(20)), pa.array(images, kind))], "image")
+        loader = make(source, on_error="skip")
+        with pytest.warns(millrace.BadImageWarning, match="an empty file"):
+            ids = [int(number) for _ in loader for number in loader.batch.ids]
+        assert ids == [n for n in range(20) if n % 5]
+        assert loader.bad == 4
+
+
+def test_files_that_are_not_what_they_should_be(files: list[str], tmp_path: Path) -> None:
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    for wrong, options, told in (
+        ([str(tmp_path / "text.parquet")], {}, "text.parquet cannot be read"),
+        (files, {"image": "picture"}, "has no column 'picture'; it has image, label, caption, unwanted"),
+        ([], {}, "there are no rows"),
+    ):
+        with pytest.raises(millrace.InvalidRequest, match=told):
+            ParquetBlocks(wrong, **{"image": "image", **options})
+    with pytest.raises(millrace.InvalidRequest, match="an image is a file's bytes"):
+        ParquetBlocks(files, "caption").read(0)
+
+
+def test_a_damaged_row_group_and_a_file_that_changes(make: Any, files: list[str]) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(files[0]) as opened:
+        chunk = opened.metadata.row_group(1).column(0)
+    status = os.stat(files[0])
+    with open(files[0], "r+b") as file:
+        file.seek(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
+        file.write(b"\xff" * 200)
+    os.utime(files[0], ns=(status.st_atime_ns, status.st_mtime_ns))  # as a disk's damage has it
+    source = ParquetBlocks(files, "image", "label")
+    loader = make(source, on_error="skip")
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ids = [int(number) for _ in loader for number in loader.batch.ids]
+    assert any(f"{files[0]}, row group 1 cannot be read, so its 7 samples are bad" in str(warning.message) for warning in said)
+    assert ids == [n for n in range(COUNT) if n not in range(7, 14)]
+    os.utime(files[1])
+    with pytest.raises(ValueError, match="has changed since it was opened"):
+        source.read(4)
+    assert ParquetBlocks(files, "image", "label").fingerprint != source.fingerprint
