@@ -64,9 +64,9 @@ def test_rows_in_turn_and_shuffled(make: Any, files: list[str]) -> None:
     assert source.name_of(4) == f"{files[1]}, row group 0"
     window = int(source.block_bytes.max()) * 4
     order = block_order(source.sizes, 2, 0, 0).samples.tolist()
-    for shuffle, expected in ((False, list(range(COUNT))), ("blocks", order)):
+    for shuffle, batch_size, expected in ((False, 8, list(range(COUNT))), ("blocks", 60, order)):  # 60: by the ring
         ids: list[int] = []
-        for images, labels in (loader := make(source, shuffle=shuffle, window=window)):
+        for images, labels in (loader := make(source, shuffle=shuffle, batch_size=batch_size, window=window)):
             ids += loader.batch.ids.tolist()
             for number, image, label, caption in zip(loader.batch.ids.tolist(), images, labels["label"], labels["caption"], strict=True):
                 assert np.array_equal(image, pixels_of(number))

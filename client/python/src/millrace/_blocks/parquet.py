@@ -141,7 +141,7 @@ class ParquetBlocks(BlockSource):
         kind = np.int64 if self._arrow.types.is_large_binary(chunk.type) else np.int32
         _, ends, data = chunk.buffers()
         bounds = np.frombuffer(ends, kind)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
-        view = memoryview(data) if data is not None else memoryview(b"")
+        view = memoryview(data).cast("B") if data is not None else memoryview(b"")
         images: list[Any] = [view[begin:end] for begin, end in itertools.pairwise(bounds)]
         if chunk.null_count:
             for i in np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False)).tolist():

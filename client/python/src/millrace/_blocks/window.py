@@ -45,7 +45,7 @@ def window_of_source(source: BlockSource, window: int) -> int:
     if blocks < 1:
         raise InvalidRequest(
             f"loader: {source.name_of(largest)} takes {int(sizes[largest])} bytes, which is more than half of window={window}: give "
-            "window= twice as many bytes, or write the file with smaller row groups"
+            f"window={2 * int(sizes[largest])}, or write files with smaller row groups, or smaller shards"
         )
     return min(blocks, len(sizes))
 

@@ -1,0 +1,206 @@
+"""Compressed tar shards as a source in blocks: a block is a shard, which tarfile reads from its beginning to its end."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace._blocks.source import BlockSource
+from millrace._process.warn import warn
+from millrace.encoded import Encoded, Row
+from millrace.errors import Error, InvalidRequest, Unsupported
+
+_MOST = 1 << 30  # bytes of a member; a larger one is taken for damage
+_DAMAGE = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+
+
+class _Counts(NamedTuple):
+    """What the order has to know of a shard, as it was when it had that size and time."""
+
+    size: int
+    modified_ns: int
+    samples: int
+    bytes: int
+
+
+class TarBlocks(BlockSource):
+    """Compressed tar shards in webdataset's layout: members with one key that follow each other are a sample.
+
+    The key is a member's name up to the first dot of its last part, the rest in small letters says what it is. Keys without an image are
+    left out, and so are links and whatever else is no file.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        image: str = "jpg;jpeg;png;webp",
+        label: str | None = "cls",
+        columns: Sequence[str] = (),
+        classes: Sequence[str] = (),
+    ) -> None:
+        """Counts the samples of each shard. That takes reading it whole, once: the counts are kept in ``$XDG_CACHE_HOME/millrace``.
+
+        Args:
+            files: paths, in the order of the samples: ``.tar.gz``, ``.tar.bz2``, ``.tar.xz``, ``.tar.zst``, also uncompressed ones.
+            image: the ending that is the image; several with ``;`` between, of which the first that is there counts.
+            label: the one that is the label (``cls``: a whole number); None: none, every label is -1.
+            columns: further ones that come with each batch: ``json`` and ``txt`` are read, others are bytes.
+            classes: the labels' names.
+
+        Raises:
+            InvalidRequest: there are no samples; says of which files.
+            OSError: a file cannot be opened.
+            Unsupported: a ``.zst`` file without pyarrow, by which it is read.
+        """
+        self._files = [os.fspath(file) for file in files]
+        self._images = tuple(image.split(";"))
+        self._rows = Encoded((), image=image, label="" if label is None else label, columns=columns)
+        self._wanted = {*self._images, *([label] if label is not None else []), *columns}
+        self.columns = (*(["label"] if label is not None else []), *columns)
+        self.classes = tuple(classes)
+        counts = [self._counts_of(file) for file in self._files]
+        found = [number for number, count in enumerate(counts) if count.samples]
+        if not found:
+            raise InvalidRequest(f"shards: no sample with an image ({image}) in {', '.join(self._files) or 'no file'}")
+        self._shards = [(self._files[number], counts[number]) for number in found]
+        told = repr((image, label, self.columns, self._shards))
+        self._fingerprint = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Samples of each shard."""
+        return np.array([counts.samples for _, counts in self._shards], np.int64)
+
+    @property
+    def block_bytes(self) -> NDArray[np.int64]:
+        """Of the members that are wanted."""
+        return np.array([counts.bytes for _, counts in self._shards], np.int64)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the files' names, sizes and times, and of what is wanted."""
+        return self._fingerprint
+
+    def name_of(self, block: int) -> str:
+        """The file."""
+        return self._shards[block][0]
+
+    def read(self, block: int) -> list[Row]:
+        """All samples; of a shard that was damaged when they were counted, those before the damage."""
+        file, counts = self._shards[block]
+        if _stamp(file) != (counts.size, counts.modified_ns):
+            raise ValueError("the file has changed since its samples were counted: it has another size or time")
+        rows: list[Row] = []
+        try:
+            for key, fields in self._samples(file):
+                try:
+                    rows.append(self._rows.read(fields))
+                except InvalidRequest as why:
+                    raise InvalidRequest(f"shards: {file}, {key}: {why}") from why
+                if len(rows) == counts.samples:
+                    break
+        except Error:
+            raise
+        except _DAMAGE as why:
+            raise ValueError(str(why)) from why
+        return rows
+
+    def _samples(self, file: str) -> Iterator[tuple[str, Mapping[str, bytes]]]:
+        """Keys and fields of the samples with an image."""
+        before: str | None = None
+        fields: dict[str, bytes] = {}
+        with _decompressed(file) as stream, tarfile.open(fileobj=stream, mode="r|", errorlevel=1) as archive:
+            for member in archive:
+                folder, _, name = member.name.rpartition("/")
+                stem, _, ending = name.partition(".")
+                if not member.isfile() or not stem or not ending:
+                    continue
+                key = f"{folder}/{stem}"
+                if key != before:
+                    if fields.keys() & set(self._images):
+                        yield str(before), fields
+                    before, fields = key, {}
+                if ending.lower() in self._wanted:
+                    if member.size > _MOST:
+                        raise ValueError(f"{member.name} would have {member.size} bytes")
+                    opened = archive.extractfile(member)
+                    assert opened is not None
+                    data = opened.read()
+                    if len(data) != member.size:
+                        raise EOFError(f"{member.name} is cut")
+                    fields[ending.lower()] = data
+                archive.members = []  # type: ignore[attr-defined]  # which tarfile keeps of all
+            if fields.keys() & set(self._images):
+                yield str(before), fields
+
+    def _counts_of(self, file: str) -> _Counts:
+        stamp = _stamp(file)
+        kept = _kept_at(file, sorted(self._wanted), self._images)
+        try:
+            counts = _Counts(*map(int, json.loads(kept.read_text("utf-8"))))
+            if counts[:2] == stamp and counts.samples >= 0 and counts.bytes >= 0:
+                return counts
+        except (OSError, TypeError, ValueError):
+            pass
+        samples = taken = 0
+        last = "its beginning"
+        try:
+            for key, fields in self._samples(file):
+                samples, taken, last = samples + 1, taken + sum(map(len, fields.values())), key
+        except _DAMAGE as why:
+            warn(f"shards: {file} is damaged after {last}, so it has the {samples} samples before: {why}")
+        counts = _Counts(*stamp, samples, taken)
+        _keep(kept, counts)
+        return counts
+
+
+def _decompressed(file: str) -> IO[bytes]:
+    """Raises, as tarfile does not, where the file ends too early."""
+    with open(file, "rb") as opened:
+        begin = opened.read(6)
+    for magic, module in ((b"\x1f\x8b", gzip), (b"BZh", bz2), (b"\xfd7zXZ\0", lzma)):
+        if begin.startswith(magic):
+            return module.open(file, "rb")  # type: ignore[no-any-return]
+    if not begin.startswith(b"\x28\xb5\x2f\xfd"):
+        return open(file, "rb")
+    try:
+        import pyarrow
+    except ImportError as why:
+        raise Unsupported(f"{file} is compressed by zstd and read by pyarrow: pip install pyarrow") from why
+    stream: Any = pyarrow.input_stream(file, compression="zstd")
+    return stream  # type: ignore[no-any-return]
+
+
+def _stamp(file: str) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_size, status.st_mtime_ns
+
+
+def _kept_at(file: str, wanted: Sequence[str], images: Sequence[str]) -> Path:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millrace" / "blocks"
+    name = hashlib.sha256(repr((os.path.abspath(file), wanted, images)).encode("utf-8", "surrogateescape")).hexdigest()
+    return folder / f"{name}.json"
+
+
+def _keep(path: Path, counts: _Counts) -> None:
+    """As far as it can be: whole, or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(counts, file)
+        os.replace(file.name, path)
+    except OSError as why:
+        warn(f"shards: the number of samples cannot be kept in {path.parent}, so the shard is counted again next time: {why}")

@@ -1,0 +1,129 @@
+"""Compressed tar shards as a source in blocks."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import millrace
+import millrace.numpy
+import numpy as np
+import pytest
+from millrace._blocks.order import block_order
+from millrace._blocks.tar import TarBlocks
+
+from pictures import EACH, SIZE, pixels_of, png
+
+OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+
+
+def shard(path: Path, numbers: range) -> str:
+    with tarfile.open(path, "w:" + path.suffix[1:]) as archive:
+
+        def add(name: str, data: bytes) -> None:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+        for n in numbers:
+            add(f"part/{n:04}.png", png(n))
+            add(f"part/{n:04}.cls", b"%d" % (n // EACH))
+            add(f"part/{n:04}.JSON", b'{"number": %d}' % n)
+        add("part/none.txt", b"a key without an image")
+        link = tarfile.TarInfo("part/link.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "../../etc/passwd"
+        archive.addfile(link)
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return [shard(tmp_path / f"{name}.tar.{kind}", at) for name, kind, at in (("a", "gz", range(20)), ("b", "bz2", range(20, 33)))]
+
+
+@pytest.fixture
+def make(daemon: millrace.PrivateDaemon) -> Iterator[Any]:
+    made: list[millrace.numpy.Loader] = []
+
+    def loader(source: Any, **options: Any) -> millrace.numpy.Loader:
+        made.append(millrace.numpy.Loader(source, OWN_SIZE, **{"batch_size": 8, "address": daemon.address, **options}))
+        return made[-1]
+
+    yield loader
+    for one in made:
+        one.close()
+
+
+def test_shards_in_turn_and_shuffled(make: Any, files: list[str]) -> None:
+    source = TarBlocks(files, "jpg;png", columns=["json"])
+
+    assert source.sizes.tolist() == [20, 13]
+    order = block_order(source.sizes, 2, 0, 0).samples.tolist()
+    for shuffle, expected in ((False, list(range(33))), ("blocks", order)):
+        ids: list[int] = []
+        for images, labels in (loader := make(source, shuffle=shuffle)):
+            ids += loader.batch.ids.tolist()
+            for number, image, label, told in zip(loader.batch.ids.tolist(), images, labels["label"], labels["json"], strict=True):
+                assert np.array_equal(image, pixels_of(number))
+                assert (label, told) == (number // EACH, {"number": number})
+        assert ids == expected
+
+
+def test_counts_are_kept_until_the_shard_changes(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    first = TarBlocks(files)
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("a shard was read")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TarBlocks, "_samples", never)
+        again = TarBlocks(files)
+        assert (again.sizes.tolist(), again.fingerprint) == ([20, 13], first.fingerprint)
+        os.utime(files[0])
+        with pytest.raises(AssertionError, match="a shard was read"):
+            TarBlocks(files)
+    with pytest.raises(ValueError, match="has changed since its samples were counted"):
+        first.read(0)
+
+
+def test_a_cut_shard_has_the_samples_before_the_cut(files: list[str]) -> None:
+    whole = Path(files[0]).read_bytes()
+    for kept in (len(whole) // 2, len(whole) // 4):
+        Path(files[0]).write_bytes(whole[:kept])
+        with pytest.warns(UserWarning, match=r"a\.tar\.gz is damaged after part/"):
+            source = TarBlocks(files)
+        samples = int(source.sizes[0])
+        assert 0 < samples < 20
+        rows = source.read(0)
+        assert [bytes(row.source) for row in rows] == [png(n) for n in range(samples)]  # type: ignore[arg-type]
+
+
+def test_what_is_no_shard_and_labels_that_are_none(files: list[str], tmp_path: Path) -> None:
+    (tmp_path / "text.tar.gz").write_text("nothing of the kind")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(millrace.InvalidRequest, match="no sample with an image"):
+            TarBlocks([str(tmp_path / "text.tar.gz")])
+    with pytest.raises(millrace.InvalidRequest, match="no sample with an image"):
+        TarBlocks(files, image="tiff")
+    with pytest.raises(millrace.InvalidRequest, match=r"a\.tar\.gz, part/0000: .*has no label"):
+        TarBlocks(files, label="class").read(0)
+
+
+def test_zstd(make: Any, files: list[str], tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    with tarfile.open(files[0]) as archive, tarfile.open(tmp_path / "plain.tar", "w") as plain:
+        for member in archive:
+            plain.addfile(member, archive.extractfile(member) if member.isfile() else None)
+    packed = str(tmp_path / "c.tar.zst")
+    with pyarrow.output_stream(packed, compression="zstd") as stream:
+        stream.write((tmp_path / "plain.tar").read_bytes())
+
+    source = TarBlocks([packed])
+    assert [bytes(row.source) for row in source.read(0)] == [png(n) for n in range(20)]  # type: ignore[arg-type]
