@@ -33,6 +33,8 @@ struct RingSource {  // in BatchRequest::ring
 struct DatasetSource {
   std::shared_ptr<const Dataset> dataset;  // shared: a dataset may be closed while its batches are under way
   SampleId sample;
+  // Of the first sample of its block in an epoch in blocks: the samples of a block, which are read ahead. Else 0.
+  std::uint32_t block_samples = 0;
 };
 using SampleSource = std::variant<PathSource, InlineSource, RingSource, DatasetSource>;
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "daemon/fetch/open/identity.h"
+#include "daemon/fetch/read/block_ahead.h"
 #include "daemon/fetch/read/read_file.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
@@ -132,10 +133,11 @@ struct SampleReader::ReadSource {
   Result<EncodedImage> operator()(const DatasetSource& source) const {
     if (raw(source.sample) >= source.dataset->samples())
       return Error{Code::kInvalid, "the dataset has only " + std::to_string(source.dataset->samples()) + " samples"};
-    return from_file(source.dataset->locate(source.sample));
+    return from_file(source.dataset->locate(source.sample), &source);
   }
 
-  Result<EncodedImage> from_file(const Dataset::Location& location) const {
+  // `of_dataset`: the source, if it is one of a dataset's.
+  Result<EncodedImage> from_file(const Dataset::Location& location, const DatasetSource* of_dataset = nullptr) const {
     const std::int64_t begun = ahead ? ahead->begun : nanoseconds_since_1970();
     const Result<std::shared_ptr<const OpenFile>> opened =
         ahead ? std::move(ahead->file) : to_share(roots.open_file(location.file, caller));
@@ -143,6 +145,11 @@ struct SampleReader::ReadSource {
     const OpenFile& file = **opened;
     if (!is_as_listed(file.identity, location.stamp)) return not_as_listed();
     if (std::optional<EncodedImage> kept = find_kept(file, location.range, begun)) return *std::move(kept);
+    if (of_dataset != nullptr && of_dataset->block_samples > 0) {
+      const std::optional<Dataset::Range> block =
+          place_of_block(*of_dataset->dataset, of_dataset->sample, of_dataset->block_samples);
+      if (block) ask_ahead(file.fd.get(), *block);
+    }
     MILLRACE_TRY(EncodedBytes bytes, contents(file, location.range));
     if (location.stamp && !is_as_listed(identity_now(file.fd.get()), location.stamp)) return not_as_listed();
     EncodedImage image{.bytes = std::move(bytes), .info = {}};

@@ -111,16 +111,21 @@ class Dataset {
     file += relative_path(id);
     return {std::move(file), range_of(id), stamp_of(id)};
   }
+  // nullopt: the whole file. REQUIRES: raw(id) < samples().
+  std::optional<Range> range_of(SampleId id) const {
+    if (!has_ranges() || parts_.ranges[raw(id)].length == Range::kWhole) return std::nullopt;
+    return parts_.ranges[raw(id)];
+  }
+  // REQUIRES: as range_of(), both. A path that is there twice is two files.
+  bool is_same_file(SampleId one, SampleId other) const {
+    return entries_[raw(one)].path_offset == entries_[raw(other)].path_offset;
+  }
   bool has_ranges() const { return !parts_.ranges.empty(); }
   std::int64_t label(SampleId id) const { return entries_[raw(id)].label; }
 
   friend bool operator==(const Dataset&, const Dataset&) = default;
 
  private:
-  std::optional<Range> range_of(SampleId id) const {
-    if (!has_ranges() || parts_.ranges[raw(id)].length == Range::kWhole) return std::nullopt;
-    return parts_.ranges[raw(id)];
-  }
   std::optional<Stamp> stamp_of(SampleId id) const {
     if (parts_.stamps.empty()) return std::nullopt;
     const std::uint64_t path = entries_[raw(id)].path_offset;

@@ -34,7 +34,8 @@ Bytes room_for(const EpochOrderSpec& spec, std::uint32_t slots) {
   const std::uint64_t of_rank = spec.samples / std::max(1U, spec.world_size) + 1;
   const std::uint64_t a_batch = std::clamp<std::uint64_t>(spec.batch_size, 1, of_rank);
   const std::uint64_t batches = std::min<std::uint64_t>(slots, of_rank / a_batch + 1);
-  return {batches * (kOfBatch + kOfSample * a_batch)};
+  const std::uint64_t blocks = spec.block_samples > 1 ? spec.samples / spec.block_samples / 8 : 0;  // a bit each
+  return {batches * (kOfBatch + kOfSample * a_batch) + blocks};
 }
 
 }  // namespace millrace

@@ -14,7 +14,7 @@ namespace millrace {
 // With the paths and encoded bytes that came with it.
 Bytes room_for(const BatchRequest& request);
 
-// For as many batches of the epoch as `slots` can hold at once.
+// For as many batches of the epoch as `slots` can hold at once, and for which of its blocks are begun.
 Bytes room_for(const EpochOrderSpec& spec, std::uint32_t slots);
 
 }  // namespace millrace

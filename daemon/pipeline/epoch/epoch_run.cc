@@ -11,6 +11,8 @@ EpochRun::EpochRun(EpochRequest request, std::optional<EpochOrder> order, EpochC
   next_ = delivered_ = std::min(request_.first_batch, order_->batches());
   const std::uint64_t left = order_->batches() - next_;
   end_ = next_ + (request_.batches == 0 ? left : std::min(left, request_.batches));
+  if (request_.order.block_samples > 1 && request_.dataset->has_ranges())
+    blocks_begun_.resize(request_.order.samples / request_.order.block_samples + 1);
 }
 
 void EpochRun::announce(BatchSink& sink) const {
@@ -33,7 +35,7 @@ std::optional<BatchRequest> EpochRun::next() {
   for (const auto& [sample, draw] : samples) {
     batch.samples.push_back(SampleRequest{.id = sample,
                                           .label = request_.dataset->label(sample),
-                                          .source = DatasetSource{request_.dataset, sample},
+                                          .source = DatasetSource{request_.dataset, sample, block_to_read(sample)},
                                           .draw = draw});
   }
   ++next_;
@@ -49,6 +51,14 @@ std::vector<GivenOrder::Drawn> EpochRun::next_samples() {
   }
   for (const SampleId sample : order_->batch(next_)) samples.push_back({sample, std::nullopt});
   return samples;
+}
+
+std::uint32_t EpochRun::block_to_read(SampleId sample) {
+  if (blocks_begun_.empty()) return 0;
+  const std::uint64_t block = raw(sample) / request_.order.block_samples;
+  if (blocks_begun_[block]) return 0;
+  blocks_begun_[block] = true;
+  return request_.order.block_samples;
 }
 
 EpochMark EpochRun::mark_after(BatchId batch) const {

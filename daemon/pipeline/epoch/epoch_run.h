@@ -69,12 +69,14 @@ class EpochRun {
   bool has_another() const { return order_ ? next_ != end_ : given_.has_next(); }
   bool has_pushed_all() const { return order_ ? next_ == end_ : given_.all_given() && !given_.has_next(); }
   std::vector<GivenOrder::Drawn> next_samples();
+  std::uint32_t block_to_read(SampleId sample);  // DatasetSource::block_samples
   void count(std::uint32_t samples, const std::vector<SampleFailure>& bad);
 
   EpochRequest request_;
   std::optional<EpochOrder> order_;  // nullopt: given_
   GivenOrder given_;
-  std::uint64_t given_begun_ = 0;  // samples of it
+  std::uint64_t given_begun_ = 0;   // samples of it
+  std::vector<bool> blocks_begun_;  // of an epoch in blocks of parts; charged with the epoch's batches
   const EpochCharges charges_;
   std::uint64_t next_ = 0;       // batch to begin
   std::uint64_t end_ = 0;        // one past the last, of order_

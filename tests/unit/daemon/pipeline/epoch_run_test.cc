@@ -1,4 +1,8 @@
 #include <catch2/catch.hpp>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "daemon/pipeline/epoch/epoch_run.h"
 
@@ -53,6 +57,30 @@ TEST_CASE("an epoch's batches come one after the other, with the dataset's label
   REQUIRE(last->samples.size() == 1);
   REQUIRE(last->id == BatchId{2});
   REQUIRE_FALSE(epoch.next());
+}
+
+TEST_CASE("the first sample of each block of parts has its block read ahead", "[pipeline]") {
+  const std::uint32_t samples = 22, block = 4;
+  const std::shared_ptr<const Dataset> whole = dataset_of(samples);
+  const auto parts = std::make_shared<const Dataset>(
+      "/data", "a", std::vector<Dataset::Entry>(samples, Dataset::Entry{0, 1, -1}), std::vector<std::string>{}, 42,
+      Skipped{}, Dataset::Parts{.ranges = std::vector<Dataset::Range>(samples, {0, Bytes{9}}), .stamps = {}});
+  for (const std::shared_ptr<const Dataset>& dataset : {whole, parts}) {
+    EpochRequest request{.id = EpochStreamId{5}, .dataset = dataset, .recipe = std::make_shared<Recipe>()};
+    request.order = EpochOrderSpec{
+        .samples = samples, .shuffle = Shuffle::kYes, .batch_size = 3, .block_samples = block, .window_blocks = 2};
+    EpochOrder order = *EpochOrder::create(request.order);
+    EpochRun epoch(std::move(request), std::move(order));
+    std::set<std::uint64_t> begun;
+    while (const auto batch = epoch.next()) {
+      for (const SampleRequest& sample : batch->samples) {
+        const bool is_first = begun.insert(raw(sample.id) / block).second;
+        const std::uint32_t expected = is_first && dataset == parts ? block : 0;
+        REQUIRE(std::get<DatasetSource>(sample.source).block_samples == expected);
+      }
+    }
+    REQUIRE(begun.size() == 6);
+  }
 }
 
 TEST_CASE("an epoch has no next batch while as many as there may be wait to be handed over", "[pipeline]") {
