@@ -21,6 +21,7 @@ from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, 
 from gpu_clients import Run, run
 from gpus import patient, simulated
 from pictures import SIZE, make_folder
+from restartable import restartable  # noqa: F401, a fixture
 
 # A job in a shell's background ignores SIGINT, and so would the programs that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -18,6 +18,7 @@ from millrace._loader.permutation import share
 from millrace.encoded import Row
 
 from pictures import SIZE
+from restartable import Restartable
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 
@@ -201,3 +202,22 @@ def test_no_more_is_read_ahead_than_the_window_holds(make: Any, source: Pictures
     rounds = block_order(source.sizes, 3, 0, 0).rounds
     assert {int(rounds[block]) for block in source.was_read} <= {0, 1}
     assert block_of[order[0]] in source.was_read
+
+
+def test_an_epoch_goes_on_after_the_daemon_was_restarted(restartable: Restartable, source: Pictures) -> None:
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": "blocks", "window": 6000, "address": restartable.socket, "resume": True}
+
+    def read(loader: millrace.numpy.Loader, kills: set[int]) -> list[tuple[int, bytes]]:
+        seen = []
+        for count, (images, _) in enumerate(loader):
+            seen += [(int(n), image.tobytes()) for n, image in zip(loader.batch.ids, images, strict=True)]
+            if count in kills:
+                restartable.kill()
+                restartable.start()
+        return seen
+
+    with millrace.numpy.Loader(source, millrace.Recipe.train(24), **options) as loader:
+        whole = read(loader, set())
+    with millrace.numpy.Loader(source, millrace.Recipe.train(24), **options) as loader:
+        assert read(loader, {0, 5, 9}) == whole
+    assert [number for number, _ in whole] == order_of(source)

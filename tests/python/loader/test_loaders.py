@@ -6,11 +6,8 @@ import json
 import os
 import pickle
 import random
-import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ import numpy as np
 import pytest
 
 from pictures import CLASSES, COUNT, EACH, SIZE, pixels_of, png
+from restartable import Restartable
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 
@@ -283,39 +281,6 @@ def test_loaders_travel_to_other_processes(make: Any) -> None:
     copy.set_epoch(0)
     assert ids_of(copy) == order
     copy.close()
-
-
-class Restartable:
-    """A daemon on a socket of its own that can be killed and started again."""
-
-    def __init__(self, folder: Path, socket: Path) -> None:
-        self.socket = str(socket)
-        program = os.environ.get("MILLRACE_DAEMON") or "millraced"
-        self._command = [program, "--socket", self.socket, "--root", str(folder), "--lanes", "1"]
-        self._running = threading.Event()
-        self.start()
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        assert self._process.stdout is not None
-        assert b"listening on" in self._process.stdout.readline()
-        self._running.set()
-
-    def kill(self) -> None:
-        assert self._running.wait(300)
-        self._running.clear()
-        self._process.kill()
-        self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-
-
-@pytest.fixture
-def restartable(folder: Path) -> Iterator[Restartable]:
-    with tempfile.TemporaryDirectory() as place:
-        daemon = Restartable(folder, Path(place, "s"))
-        yield daemon
-        daemon.kill()
 
 
 def test_an_epoch_goes_on_after_the_daemon_was_restarted(restartable: Restartable, folder: Path) -> None:
