@@ -68,14 +68,28 @@ def test_uncompressed_files_go_by_parts(make: Any, place: Path, version: str) ->
     assert seen_of(make(millrace.Parquet([place / f"t-{n}.parquet" for n in range(3)]))) == WHOLE
 
 
+def test_compressed_files_are_mixed_in_blocks(make: Any, place: Path) -> None:
+    pq.write_table(rows_of(range(COUNT)), place / "t.parquet", row_group_size=7, compression="zstd")
+    loader = make(millrace.Parquet(place / "t.parquet"), shuffle="blocks", seed=3)
+    seen = seen_of(loader)
+    assert [n for n, _, _ in seen] != list(range(COUNT))
+    assert sorted(seen) == WHOLE
+    pq.write_table(rows_of(range(COUNT)), place / "u.parquet", row_group_size=7, **PLAIN)
+    plain = make(millrace.Parquet(place / "u.parquet"), shuffle="blocks", seed=3)
+    assert sorted(seen_of(plain)) == WHOLE
+    assert plain.read_by == "the daemon, as parts of 1 file"
+
+
 @pytest.mark.parametrize("compression", ["snappy", "zstd"])
 def test_compressed_files_go_by_row_groups(make: Any, place: Path, compression: str) -> None:
     pq.write_table(rows_of(range(COUNT)), place / "t.parquet", row_group_size=7, compression=compression)
-    with pytest.warns(UserWarning, match=r"slow in a random order: .*row group 0.*Write the files anew: .*\"image.bytes\": \"NONE\""):
+    with pytest.warns(
+        UserWarning, match=r"slow in a random order: .*row group 0.*shuffle=.blocks.*write the files anew: .*\"image.bytes\": \"NONE\""
+    ):
         loader = make(millrace.Parquet(place / "t.parquet"))
     assert seen_of(loader) == WHOLE
     assert loader.read_by.startswith("the loader, row by row: ")
-    with pytest.warns(UserWarning, match="Write the files anew"):
+    with pytest.warns(UserWarning, match="write the files anew"):
         shuffled = make(millrace.Parquet(place / "t.parquet"), shuffle=True)
     assert sorted(seen_of(shuffled)) == WHOLE
     table = pq.read_table(place / "t.parquet")  # as the warning says

@@ -15,7 +15,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order
-from millrace._blocks.tar import TarBlocks
+from millrace._blocks.tar import CompressedShards
 
 from pictures import EACH, SIZE, pixels_of, png
 
@@ -61,7 +61,7 @@ def make(daemon: millrace.PrivateDaemon) -> Iterator[Any]:
 
 
 def test_shards_in_turn_and_shuffled(make: Any, files: list[str]) -> None:
-    source = TarBlocks(files, "jpg;png", columns=["json"])
+    source = CompressedShards(files, "jpg;png", columns=["json"])
 
     assert source.sizes.tolist() == [20, 13]
     order = block_order(source.sizes, 2, 0, 0).samples.tolist()
@@ -76,18 +76,18 @@ def test_shards_in_turn_and_shuffled(make: Any, files: list[str]) -> None:
 
 
 def test_counts_are_kept_until_the_shard_changes(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    first = TarBlocks(files)
+    first = CompressedShards(files)
 
     def never(*_: Any) -> Any:
         raise AssertionError("a shard was read")
 
     with monkeypatch.context() as patched:
-        patched.setattr(TarBlocks, "_samples", never)
-        again = TarBlocks(files)
+        patched.setattr(CompressedShards, "_samples", never)
+        again = CompressedShards(files)
         assert (again.sizes.tolist(), again.fingerprint) == ([20, 13], first.fingerprint)
         os.utime(files[0])
         with pytest.raises(AssertionError, match="a shard was read"):
-            TarBlocks(files)
+            CompressedShards(files)
     with pytest.raises(ValueError, match="has changed since its samples were counted"):
         first.read(0)
 
@@ -97,7 +97,7 @@ def test_a_cut_shard_has_the_samples_before_the_cut(files: list[str]) -> None:
     for kept in (len(whole) // 2, len(whole) // 4):
         Path(files[0]).write_bytes(whole[:kept])
         with pytest.warns(UserWarning, match=r"a\.tar\.gz is damaged after part/"):
-            source = TarBlocks(files)
+            source = CompressedShards(files)
         samples = int(source.sizes[0])
         assert 0 < samples < 20
         rows = source.read(0)
@@ -109,11 +109,11 @@ def test_what_is_no_shard_and_labels_that_are_none(files: list[str], tmp_path: P
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(millrace.InvalidRequest, match="no sample with an image"):
-            TarBlocks([str(tmp_path / "text.tar.gz")])
+            CompressedShards([str(tmp_path / "text.tar.gz")])
     with pytest.raises(millrace.InvalidRequest, match="no sample with an image"):
-        TarBlocks(files, image="tiff")
+        CompressedShards(files, image="tiff")
     with pytest.raises(millrace.InvalidRequest, match=r"a\.tar\.gz, part/0000: .*has no label"):
-        TarBlocks(files, label="class").read(0)
+        CompressedShards(files, label="class").read(0)
 
 
 def test_zstd(make: Any, files: list[str], tmp_path: Path) -> None:
@@ -125,5 +125,5 @@ def test_zstd(make: Any, files: list[str], tmp_path: Path) -> None:
     with pyarrow.output_stream(packed, compression="zstd") as stream:
         stream.write((tmp_path / "plain.tar").read_bytes())
 
-    source = TarBlocks([packed])
+    source = CompressedShards([packed])
     assert [bytes(row.source) for row in source.read(0)] == [png(n) for n in range(20)]  # type: ignore[arg-type]

@@ -77,6 +77,7 @@ from millrace.samples import DatasetSample, Part, Path, Sample
 
 if _TYPE_CHECKING:
     from millrace import recipes, steps
+    from millrace._blocks.tar import CompressedShards
     from millrace._shards.shards import Shards
     from millrace._shards.table import ShardWarning
     from millrace._sheets.preview import Preview, preview
@@ -90,6 +91,7 @@ _LATER = {
     "Preview": "_sheets.preview",
     "PrivateDaemon": "private_daemon",
     "ShardWarning": "_shards.table",
+    "CompressedShards": "_blocks.tar",
     "Shards": "_shards.shards",
     "mask_recipe": "pairs",
     "preview": "_sheets.preview",
@@ -130,6 +132,7 @@ __all__ = [
     "Cancelled",
     "CentreCrop",
     "Client",
+    "CompressedShards",
     "Cost",
     "DaemonUnavailable",
     "Dataset",

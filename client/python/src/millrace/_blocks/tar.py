@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from millrace._blocks.source import BlockSource
 from millrace._process.warn import warn
+from millrace._shards.sources import shards_of
 from millrace.encoded import Encoded, Row
 from millrace.errors import Error, InvalidRequest, Unsupported
 
@@ -36,8 +37,11 @@ class _Counts(NamedTuple):
     bytes: int
 
 
-class TarBlocks(BlockSource):
-    """Compressed tar shards in webdataset's layout: members with one key that follow each other are a sample.
+class CompressedShards(BlockSource):
+    """Compressed tar shards, as a loader's dataset with ``shuffle="blocks"``; in webdataset's layout: members with one key are a sample.
+
+    Nothing in a compressed shard can be read alone. So each epoch decompresses all shards, in this process and in that of each rank: an
+    archive that is unpacked once is a faster ``Shards``.
 
     The key is a member's name up to the first dot of its last part, the rest in small letters says what it is. Keys without an image are
     left out, and so are links and whatever else is no file.
@@ -45,7 +49,7 @@ class TarBlocks(BlockSource):
 
     def __init__(
         self,
-        files: Sequence[str],
+        source: Any,
         image: str = "jpg;jpeg;png;webp",
         label: str | None = "cls",
         columns: Sequence[str] = (),
@@ -54,7 +58,8 @@ class TarBlocks(BlockSource):
         """Counts the samples of each shard. That takes reading it whole, once: the counts are kept in ``$XDG_CACHE_HOME/millrace``.
 
         Args:
-            files: paths, in the order of the samples: ``.tar.gz``, ``.tar.bz2``, ``.tar.xz``, ``.tar.zst``, also uncompressed ones.
+            source: a file, a folder, ``train-{0000..0099}.tar.gz``, ``train-*.tar.gz``, or a list of these: ``.tar.gz``, ``.tar.bz2``,
+                ``.tar.xz``, ``.tar.zst``, also uncompressed ones. Order: as named; of folders and ``*`` that of the names.
             image: the ending that is the image; several with ``;`` between, of which the first that is there counts.
             label: the one that is the label (``cls``: a whole number); None: none, every label is -1.
             columns: further ones that come with each batch: ``json`` and ``txt`` are read, others are bytes.
@@ -65,7 +70,7 @@ class TarBlocks(BlockSource):
             OSError: a file cannot be opened.
             Unsupported: a ``.zst`` file without pyarrow, by which it is read.
         """
-        self._files = [os.fspath(file) for file in files]
+        self._files = shards_of(source)
         self._images = tuple(image.split(";"))
         self._rows = Encoded((), image=image, label="" if label is None else label, columns=columns)
         self._wanted = {*self._images, *([label] if label is not None else []), *columns}

@@ -177,8 +177,8 @@ class Source(Given):
         return Listed(self.count(), self._encoded.classes, None, self.shown, None)
 
 
-def given_of(dataset: Any, samples: Any) -> Given:
-    """What a loader's two arguments name.
+def given_of(dataset: Any, samples: Any, *, in_blocks: bool = False) -> Given:
+    """What a loader's two arguments name; ``in_blocks``: for ``shuffle="blocks"``.
 
     Raises:
         InvalidRequest: both or neither; or nothing that the daemon can stand for; says what to do.
@@ -208,7 +208,7 @@ def given_of(dataset: Any, samples: Any) -> Given:
     if isinstance(dataset, Parquet):
         from millrace._tables.given_table import given_parquet
 
-        return given_parquet(dataset)
+        return given_parquet(dataset, in_blocks)
     return Files(dataset)
 
 

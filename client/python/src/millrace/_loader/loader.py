@@ -85,7 +85,7 @@ class BaseLoader(Costed, LoaderSaysWhy, ReadsDataset, Generic[Item]):
         self._options = Options(**options)
         if isinstance(transform, int):
             recipe_of(transform, None)
-        self._data = given_of(dataset, options.get("samples"))
+        self._data = given_of(dataset, options.get("samples"), in_blocks=options.get("shuffle") == "blocks")
         self._order = order_of(self._options, options, self._data)
         self._after: Callable[[], OrderState | None] | None = None  # where the order of the running loop is, a batch later
         recipe = recipe_of(transform, self._data.transform)

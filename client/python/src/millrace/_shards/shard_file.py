@@ -71,7 +71,7 @@ class ShardFile:
                 raise InvalidRequest(
                     f"shards: {path_text(self.path)} is compressed ({name}): its members have no places of their own in the file, so none "
                     f"can be read alone. Unpack it once: {program} {path_text(self.path)}. Images are compressed already, so the shard "
-                    "grows little"
+                    "grows little. millrace.CompressedShards reads it as it is, anew in each epoch"
                 )
 
     def walked(self) -> tuple[bytes, Damage | None, bytes]:

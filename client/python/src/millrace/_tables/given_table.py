@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from millrace._data.columns import Column, each_column, is_classes
-from millrace._data.dataset_argument import Files, Listed, Source, _check_fits
+from millrace._data.dataset_argument import Files, Given, Listed, Source, _check_fits
 from millrace._tables.arrow_parts import parts_of
 from millrace._tables.byte_ranges import NotParts
 from millrace._tables.lazy_columns import RowsColumn, check_label, labels_of, number_column, samples_of
@@ -80,10 +80,18 @@ def given_encoded(encoded: Encoded, shown: Any) -> Source:
     return Source(encoded, shown)
 
 
-def given_parquet(parquet: Parquet) -> Source | Files:
-    """Of a ``Parquet``."""
+def given_parquet(parquet: Parquet, in_blocks: bool) -> Given:
+    """Of a ``Parquet``; ``in_blocks``: what has no parts is read in blocks."""
     if parquet.names_files:
         return Files(parquet.samples())
+    if in_blocks:
+        from millrace._loader.block_epoch import GivenBlocks
+
+        try:
+            samples = parquet.samples()
+        except NotParts:
+            return GivenBlocks(parquet.blocks(), parquet)
+        return GivenTable(parquet.encoded(), parquet, lambda: samples)
     return GivenTable(parquet.encoded(), parquet, lambda: _parquet_samples(parquet))
 
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from millrace._blocks.parquet import ParquetBlocks
 from millrace._data.columns import Column
 from millrace._tables import parquet_files
 from millrace._tables.byte_ranges import NotParts
@@ -69,6 +70,10 @@ class Parquet:
         """The labels' names, where Hugging Face's ``datasets`` wrote them down."""
         if not self._files.rows:
             raise InvalidRequest(f"Parquet: {self._files.paths[0]} has no rows")
+
+    def blocks(self) -> ParquetBlocks:
+        """The row groups, as a source in blocks."""
+        return ParquetBlocks(self._files.paths, self.image, self.label, self.columns, self.classes)
 
     @property
     def names_files(self) -> bool:
@@ -158,7 +163,8 @@ def warn_of_row_groups(parquet: Parquet, why: NotParts) -> None:
     """Says what reading by row groups costs, and what to do."""
     name = f"{parquet.image}.bytes" if parquet._content != parquet.image else parquet.image
     warnings.warn(
-        f"Parquet: the loader reads whole row groups, which is slow in a random order: {why}. Write the files anew: "
+        f'Parquet: the loader reads whole row groups, which is slow in a random order: {why}. Take shuffle="blocks", or write the files '
+        "anew: "
         f'pyarrow.parquet.write_table(table, path, compression={{"{name}": "NONE"}}, use_dictionary=False)',
         stacklevel=2,
     )
