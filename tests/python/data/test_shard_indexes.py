@@ -78,7 +78,7 @@ def test_one_of_dalis_is_read(shard: Path) -> None:
     DALIS.replace("1536 5", "1536 6"),
     DALIS.replace("0.cls", "1.cls"), DALIS.replace("2560", "256000"), DALIS.replace("3584 1", "3584 90000"),
     DALIS + "#millrace-1 {}\n", DALIS + '#millrace-1 {"crc32":0}\n', DALIS + "#millrace-1 " + "[" * 5000, DALIS.replace("\n", "\r\n"),
-    DALIS.replace("512", "-512"), DALIS.replace("512", "0"), "\0" * 500, "\xff" * 64,
+    DALIS.replace("512", "-512"), DALIS.replace("512", "0"),
 ])  # fmt: skip
 def test_one_that_does_not_fit_is_made_anew(shard: Path, text: str) -> None:
     index = shard.with_name("t.1.idx")
@@ -87,13 +87,47 @@ def test_one_that_does_not_fit_is_made_anew(shard: Path, text: str) -> None:
     assert index.read_text().startswith(DALIS + "#millrace-1 {")
 
 
-def test_a_pipe_in_its_place_is_not_waited_for(shard: Path) -> None:
+def test_a_pipe_in_its_place_is_not_waited_for_and_stays(shard: Path, cache: Path) -> None:
     index = shard.with_name("t.1.idx")
     os.mkfifo(index)
     writer = os.open(index, os.O_RDWR)
     assert labels_of(shard) == [3, 4]
     os.close(writer)
-    assert index.read_text().startswith(DALIS)
+    assert index.is_fifo()
+    assert len(os.listdir(cache / "millrace" / "shards")) == 1
+
+
+@pytest.mark.parametrize("data", [b"\0" * 500, b"\xff" * 64, b"0\t0\n1\t912\n"])
+def test_another_programs_file_of_that_name_stays(shard: Path, cache: Path, data: bytes) -> None:
+    index = shard.with_name("t.1.idx")
+    index.write_bytes(data)
+    assert labels_of(shard) == [3, 4]
+    assert labels_of(shard) == [3, 4]
+    assert index.read_bytes() == data
+    assert len(os.listdir(cache / "millrace" / "shards")) == 1
+
+
+def test_a_shard_of_the_same_size_and_an_older_time_is_another(shard: Path) -> None:
+    assert labels_of(shard) == [3, 4]
+    write_tar(shard, [("0.cls", b"5"), ("0.jpg", b"first"), ("1.jpg", b"other"), ("1.cls", b"6")])
+    older(shard)  # as copies that keep their times
+    assert labels_of(shard) == [5, 6]
+
+
+@pytest.mark.parametrize("byte", range(1, 33))
+def test_names_may_have_control_bytes(shard: Path, byte: int) -> None:
+    write_tar(shard, [(f"0{byte:c}.cls", b"3"), (f"0{byte:c}.jpg", b"first"), ("1.jpg", b"other"), ("1.cls", b"4")])
+    for _ in range(2):
+        samples = millrace.Shards(shard)
+        assert samples.labels.tolist() == [3, 4]  # type: ignore[union-attr]
+    assert not shard.with_name("t.1.idx").exists()
+
+
+def test_numbers_are_told_wherever_they_lie(shard: Path) -> None:
+    write_tar(shard, [(f"{n}.{kind}", data) for n in range(2000) for kind, data in (("jpg", bytes(n * 7 % 3000)), ("cls", b"%d" % n))])
+    (found,) = index_files.indexed([str(shard)], lambda _: None)
+    assert found.members.told is not None
+    assert found.members.told.numbers["cls"].tolist() == list(range(2000))
 
 
 def test_one_that_is_older_is_made_anew(shard: Path) -> None:

@@ -115,3 +115,18 @@ def test_headers_of_gigabytes_are_not_read(tmp_path: Path) -> None:
             file.truncate(1 << 31)
         found, walk = walked(path)
         assert (found, walk.damage) == ([], Damage(0, "the headers of a member are longer than 4 MiB"))
+
+
+@pytest.mark.parametrize("kind", [b"Z", b"S", b"V", b"D", b"0"])
+@pytest.mark.parametrize("size", [1 << 62, (1 << 63) - BLOCK, 1 << 63, 1 << 80])
+def test_sizes_that_no_file_has(tmp_path: Path, kind: bytes, size: int) -> None:
+    path = write_tar(tmp_path / "a.tar", [("0.jpg", b"abc"), ("1.jpg", b"")])
+    data = bytearray(path.read_bytes())
+    header = data[2 * BLOCK : 3 * BLOCK]
+    header[124:136], header[156:157], header[148:156] = b"\x80" + size.to_bytes(11, "big"), kind, b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    data[2 * BLOCK : 3 * BLOCK] = header
+    path.write_bytes(data)
+    found, walk = walked(path)
+    assert found == [(b"0.jpg", BLOCK, 3)]
+    assert (walk.damage, walk.last) == (Damage(2 * BLOCK, "its data are cut off"), b"1.jpg")

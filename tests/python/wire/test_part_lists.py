@@ -92,3 +92,25 @@ def test_members_are_in_names() -> None:
     parts = made(["/d/a.tar"], [(0, 512, 9), (0, 2048, 3)], members=["x/1.jpg", ""])
     assert list(parts) == ["/d/a.tar[512+9] x/1.jpg", "/d/a.tar[2048+3]"]
     assert list(parts.taken(np.array([1, 0]))) == ["/d/a.tar[2048+3]", "/d/a.tar[512+9] x/1.jpg"]
+
+
+def test_lists_with_and_without_times_keep_the_times() -> None:
+    timed = made(["/d/a.tar", "/d/b.tar"], [(0, 1, 2), (1, 3, 4)], sizes=np.array([70, 80], np.uint64), modified_ns=np.array([7, 8]))
+    joined = FileParts.joined([["/d/x.jpg"], timed, ["/d/y.jpg", "/d/z.jpg"], timed.taken(np.array([1, 0, 1]))])
+    for order in (np.arange(len(joined)), np.arange(len(joined))[::-1], np.array([0, 1, 0, 3, 2, 2, 5, 4, 1])):
+        parts = joined.taken(order)
+        messages = list(parts_in_messages(parts, None, b"/d", 1 << 20))
+        paths, stamps, rows = [], {}, []
+        for message in messages:
+            new = message.paths.split(b"\0")[:-1]
+            assert len(message.sizes) == len(message.modified_ns) in (0, len(new))
+            stamps.update({len(paths) + n: stamp for n, stamp in enumerate(zip(message.sizes, message.modified_ns, strict=True))})
+            paths += new
+            assert message.samples
+            rows += list(zip(message.files, message.offsets, message.lengths, strict=True))
+        assert [(b"/d/" + paths[file], offset, length) for file, offset, length in rows] == [
+            (parts.files[which].encode(), offset, length)
+            for which, offset, length in zip(parts.which.tolist(), parts.offsets.tolist(), parts.lengths.tolist(), strict=True)
+        ]
+        assert {paths[file] for file in stamps} == {path for path in paths if path.endswith(b".tar")}
+        assert all(stamp == {b"a.tar": (70, 7), b"b.tar": (80, 8)}[paths[file]] for file, stamp in stamps.items())

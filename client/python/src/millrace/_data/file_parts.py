@@ -14,6 +14,8 @@ from millrace.samples import Part, Path, part_bounds
 
 WHOLE = (1 << 64) - 1
 """In ``FileParts.lengths``, with the offset 0: the whole file, however long it is when it is read."""
+UNKNOWN = WHOLE
+"""In ``FileParts.sizes``: the file's size and time are not known."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class FileParts(Sequence[str]):
         which: uint32 [N], the position in ``files``.
         offsets: uint64 [N], bytes from the file's start.
         lengths: uint64 [N], bytes; ``WHOLE``: the whole file. ``offsets + lengths`` are below 2**63.
-        sizes: uint64 [F], bytes of each file when its parts were found; None: not known. The daemon fails the samples of a file that has
-            another size or time now.
+        sizes: uint64 [F], bytes of each file when its parts were found, ``UNKNOWN`` of one of which they are not; None: of none. The
+            daemon fails the samples of a file that has another size or time now.
         modified_ns: int64 [F], ``os.stat().st_mtime_ns`` then; None together with ``sizes``.
         members: the samples' names within their files [N] (of an archive), for people; None: they have none.
     """
@@ -82,15 +84,15 @@ class FileParts(Sequence[str]):
         """Lists one after the other, each of parts or of paths."""
         lists = [each if isinstance(each, FileParts) else _whole(each) for each in several]
         begins = np.cumsum([0, *(len(each.files) for each in lists)])
-        known = all(each.sizes is not None for each in lists)
+        known = any(each.sizes is not None for each in lists)
         named = any(each.members is not None for each in lists)
         return FileParts(
             [file for each in lists for file in each.files],
             np.concatenate([each.which + np.uint32(begin) for each, begin in zip(lists, begins, strict=False)]),
             np.concatenate([each.offsets for each in lists]),
             np.concatenate([each.lengths for each in lists]),
-            np.concatenate([each.sizes for each in lists if each.sizes is not None]) if known else None,
-            np.concatenate([each.modified_ns for each in lists if each.modified_ns is not None]) if known else None,
+            np.concatenate([_or_all(each.sizes, UNKNOWN, each) for each in lists]) if known else None,
+            np.concatenate([_or_all(each.modified_ns, 0, each) for each in lists]) if known else None,
             [name for each in lists for name in each.members or [""] * len(each)] if named else None,
         )
 
@@ -136,6 +138,10 @@ class FileParts(Sequence[str]):
             return file
         member = f" {self.members[sample]}" if self.members is not None and self.members[sample] else ""
         return f"{file}[{part.offset}+{part.length}]{member}"
+
+
+def _or_all(known: NDArray[Any] | None, value: int, parts: FileParts) -> NDArray[Any]:
+    return known if known is not None else np.full(len(parts.files), value, np.int64 if value == 0 else np.uint64)
 
 
 def _whole(paths: Sequence[str]) -> FileParts:

@@ -5,7 +5,7 @@ The text is NVIDIA DALI's index of version 1.2: the line ``v1.2 SAMPLES``, then 
 read, follows in an index of Millrace's: ``#millrace-1`` and a JSON object: ``size`` and ``modified_ns`` of the shard, ``crc32`` of the text
 before, ``left_out`` (members by reason), ``again`` (keys that come again), ``numbers`` (by extension those of all samples).
 
-Names with blanks cannot be said so. Then the first line is ``millrace-1 SAMPLES``; in names and extensions blanks and ``%`` are written
+Names with blanks or control bytes cannot be said so. Then the first line is ``millrace-1 SAMPLES``; in names and extensions these and ``%`` are written
 ``%20`` and the like, and an empty extension is ``%``.
 """
 
@@ -25,7 +25,8 @@ from millrace._shards.headers import BLOCK
 from millrace._shards.keys import Grouping
 
 _DALI, _OWN, _END = b"v1.2", b"millrace-1", b"#millrace-1 "
-_ESCAPED = re.compile(rb"[\s%\0]")
+_ESCAPED = re.compile(rb"[\0- %]")
+_BLANKS = bytes(range(33))  # what index_of() takes for the end of a word
 _DIGITS = 18
 _NEWLINE, _BLANK = 10, 32
 
@@ -127,8 +128,8 @@ def text_of(found: Grouping, size: int, modified_ns: int, left_out: dict[str, in
     """
     body = b"".join(found.lines)[1:]
     version = _DALI
-    blanks = sum(map(body.count, (b" ", b"\n", b"\t", b"\r", b"\v", b"\f")))
-    if blanks != max(0, 4 * found.members - 1) or len(body.split()) != 4 * found.members or b"\0" in body:  # more, or an empty extension
+    blanks = len(body) - len(body.translate(None, _BLANKS))
+    if blanks != max(0, 4 * found.members - 1) or len(body.split()) != 4 * found.members:  # more, or an empty extension
         version, body = _OWN, b"".join(map(_escaped_line, found.lines))[1:]
     text = b"%s %d\n%s%s" % (version, found.samples, body, b"\n" if body else b"")
     told = {

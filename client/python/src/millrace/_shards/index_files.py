@@ -113,7 +113,7 @@ def _read_of(shard: ShardFile) -> Indexed | None:
                 index = index_of(opened.readall())
             told = index.told
             same = told is not None and (told.size, told.modified_ns) == (shard.size, shard.modified_ns)
-            newer = status.st_mtime_ns >= shard.modified_ns and (told is None or told.size == shard.size)
+            newer = told is None and status.st_mtime_ns >= shard.modified_ns
             if (same or newer) and shard.fits(index):
                 return Indexed(shard.path, shard.size, shard.modified_ns, index, kept=path)
     return None
@@ -161,13 +161,32 @@ def make(shard: ShardFile) -> Indexed:
     text, damage, last = shard.walked()
     kept = ""
     if damage is None:
-        places = [beside(shard.path)] if is_dalis(text) else []
+        places = [beside(shard.path)] if is_dalis(text) and _is_free(beside(shard.path)) else []
         for path in (*places, in_cache(shard.path)):
             with contextlib.suppress(OSError):
                 _write_whole(path, text)
                 kept = path
                 break
     return Indexed(shard.path, shard.size, shard.modified_ns, index_of(text), damage, last, kept, True)
+
+
+def _is_free(path: str) -> bool:
+    """Whether nothing is there but an index, if anything: programs of other kinds have files of that name, too."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        return not status.st_size or os.pread(file, 16, 0).startswith((b"v1.", b"millrace-"))
+    except OSError:
+        return False
+    finally:
+        os.close(file)
 
 
 def _write_whole(path: str, data: bytes) -> None:

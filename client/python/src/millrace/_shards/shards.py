@@ -28,7 +28,7 @@ class Shards(Samples):
 
     The daemon reads the images within the archives: nothing is unpacked. Where members lie is kept in an index beside each shard
     (``train-0000.idx``, which NVIDIA DALI reads, too), or in ``$XDG_CACHE_HOME/millrace/shards``. It is made at the first opening, from the
-    headers alone. One that is older than its shard, or does not fit it, is made anew.
+    headers alone. One that was made of another size or time of its shard, or does not fit it, is made anew.
 
     Memory: about 30 bytes a sample and those of its image's name; 16 for each column and 8 for a number as its label.
     """

@@ -137,8 +137,8 @@ class Walk:
                 value = None
                 if size <= SHORT:
                     value = block[near + BLOCK : near + BLOCK + size]
-                    if len(value) < size:
-                        value = None
+                    if len(value) < size:  # it lies beyond what is read
+                        value = read(file, size, offset)
                 data.append(value)
                 at = offset + ((size + 511) & ~511)
             elif kind in _WITHOUT_DATA:
@@ -213,6 +213,10 @@ class Walk:
         member = self._odd.at(at)
         if isinstance(member, Damage):
             self._ends(member)
+            return none
+        if member.kind and member.next >= self._size + BLOCK:
+            self.last = member.name
+            self._ends(Damage(at, "its data are cut off"))
             return none
         if member.kind:
             self._at = member.next

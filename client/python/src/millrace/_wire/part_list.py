@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace._data.file_parts import FileParts
+from millrace._data.file_parts import UNKNOWN, FileParts
 from millrace._wire.file_list import joined
 
 _SAMPLES = 16_384  # of a message: at most 0.6 MiB of numbers
@@ -56,7 +56,13 @@ def parts_in_messages(parts: FileParts, labels: NDArray[np.int64] | None, folder
         if len(paths) > most_bytes and end - at > 1:
             step = max(1, (end - at) // 2)
             continue
-        known = parts.sizes is not None and parts.modified_ns is not None
+        known = parts.sizes is not None and parts.modified_ns is not None and bool((parts.sizes[new] != UNKNOWN).all())
+        if not known and parts.sizes is not None and len(new) > 1 and (parts.sizes[new] != UNKNOWN).any():
+            mixed = int((parts.sizes[new] == UNKNOWN).argmax()) or int((parts.sizes[new] != UNKNOWN).argmax())
+            end = at + int((files >= told + mixed).argmax())  # a message knows of all its files or of none
+            files, new = files[: end - at], new[:mixed]
+            paths = joined([parts.files[file] for file in new.tolist()], folder, told)
+            known = bool(parts.sizes[new[0]] != UNKNOWN)
         yield PartsOfFiles(
             paths,
             parts.sizes[new].tolist() if known and parts.sizes is not None else [],
