@@ -5,8 +5,8 @@ The text is NVIDIA DALI's index of version 1.2: the line ``v1.2 SAMPLES``, then 
 read, follows in an index of Millrace's: ``#millrace-1`` and a JSON object: ``size`` and ``modified_ns`` of the shard, ``crc32`` of the text
 before, ``left_out`` (members by reason), ``again`` (keys that come again), ``numbers`` (by extension those of all samples).
 
-Names with blanks or control bytes cannot be said so. Then the first line is ``millrace-1 SAMPLES``; in names and extensions these and ``%`` are written
-``%20`` and the like, and an empty extension is ``%``.
+Names with blanks or control bytes cannot be said so. Then the first line is ``millrace-1 SAMPLES``; in names and extensions these and
+``%`` are written ``%20`` and the like, and an empty extension is ``%``.
 """
 
 from __future__ import annotations
