@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from archives import write_tar
-from pictures import COUNT, EACH, SIZE, pixels_of, png, png_of
+from pictures import COUNT, EACH, SIZE, path_of, pixels_of, png, png_of
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 SHARDS = 4
@@ -158,6 +158,21 @@ def test_a_shard_that_changes_is_an_error_of_its_samples(make: Any, archives: Pa
     with pytest.warns(millrace.BadImageWarning, match="changing.tar"):
         found = [(loader.batch.ids.tolist(), [image.tobytes() for image in images]) for images, _ in loader]
     assert found == [([3], [pixels_of(3).tobytes()])]
+
+
+@pytest.mark.torch
+def test_a_shard_that_changes_is_noticed_beside_files(make: Any, folder: Path) -> None:
+    from torch.utils.data import ConcatDataset
+
+    path = write_tar(folder.parent / "changing_too.tar", [member for n in range(3) for member in members_of(n)])
+    files = millrace.Samples([path_of(folder, 3)], [3])
+    dataset = ConcatDataset([files, millrace.Shards(path, label="cls"), files])
+    write_tar(path, [member for n in (9, 9, 9) for member in members_of(n)])  # as long, and other pictures
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 10**9))
+    loader = make(dataset, on_error="skip")
+    with pytest.warns(millrace.BadImageWarning, match="changing_too.tar"):
+        found = [loader.batch.ids.tolist() for _ in loader]
+    assert found == [[0, 4]]
 
 
 def test_killed_daemons(archives: Path) -> None:
