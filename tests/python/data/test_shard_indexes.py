@@ -130,6 +130,14 @@ def test_numbers_are_told_wherever_they_lie(shard: Path) -> None:
     assert found.members.told.numbers["cls"].tolist() == list(range(2000))
 
 
+@pytest.mark.filterwarnings("ignore::millrace.ShardWarning")
+def test_the_first_label_counts_whatever_its_case(shard: Path) -> None:
+    members = [("0.cls", b"3"), ("0.CLS", b"8"), ("0.jpg", b"first"), ("1.jpg", b"other"), ("1.CLS", b"4"), ("1.cls", b"9")]
+    write_tar(shard, members)
+    assert labels_of(shard) == [3, 4]
+    assert labels_of(shard) == [3, 4]
+
+
 def test_one_that_is_older_is_made_anew(shard: Path) -> None:
     index = shard.with_name("t.1.idx")
     index.write_text(DALIS)

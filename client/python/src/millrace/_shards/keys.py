@@ -71,9 +71,13 @@ class Grouping:
         self._key = key
 
     def numbers(self) -> dict[str, list[int]]:
-        """By extension, in ASCII, the numbers of all samples, of each one. Extensions of which some data are none are left out."""
+        """By extension, in ASCII, the numbers of all samples, of each one.
+
+        Extensions of which some data are none are left out, as are those that come in upper and lower case, too.
+        """
+        spellings = Counter(extension.lower() for extension in self._others | self._numbers.keys())
         return {
             extension.decode(): values
             for extension, values in self._numbers.items()
-            if extension not in self._others and len(values) == self.samples and extension.isascii()
+            if extension not in self._others and spellings[extension.lower()] == 1 and len(values) == self.samples and extension.isascii()
         }
