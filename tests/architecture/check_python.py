@@ -66,7 +66,7 @@ MAY_IMPORT = {
     "torch": VALUES | {"_public", "_process", "_memory", "_core", "client", "_transforms", "_data", "_loader", "_frameworks"},
     "keras": VALUES | {"_loader"},
     # programs around it
-    "_sheets": VALUES | {"_wire", "_memory", "client", "private_daemon", "_data", "_transforms"},
+    "_sheets": VALUES | {"_wire", "_memory", "client", "private_daemon", "_data", "_transforms", "sample_list"},
     "hf._plans": VALUES | {"_memory", "_core"},
     "hf._families": VALUES | {"hf._plans"},
     "hf._inputs": VALUES | {"_wire", "hf._plans"},

@@ -24,7 +24,8 @@ Result<NamedDataset> named_dataset(const std::string& option, const std::string&
   if (std::filesystem::is_directory(named, failed)) return NamedDataset{named, false};
   if (failed || !std::filesystem::is_regular_file(named, failed) || !ListFile::is_one(named))
     return Error{Code::kInvalid,
-                 name + " is a file: name the folder that it lies in, or a list of samples (JSON Lines: *.jsonl)"};
+                 name + " is a file: name the folder that it lies in, or a list of samples (JSON Lines: *.jsonl); " +
+                     "`python -m millrace list SOURCE -o FILE` writes one of shards and tables"};
   if (extensions.empty()) return NamedDataset{named, true};
   return Error{Code::kInvalid, "--extension: a list names its samples itself; leave it out"};
 }

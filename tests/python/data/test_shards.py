@@ -6,11 +6,13 @@ import copy
 import gzip
 import os
 import pickle
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import millrace
+import millrace.numpy
 import numpy as np
 import pytest
 
@@ -230,3 +232,11 @@ def test_compressed_shards_are_refused(tmp_path: Path, begins: bytes) -> None:
     assert len(millrace.Shards(write_tar(tmp_path / "b.tar", [("BZh9.jpg", IMAGE)]))) == 1
     with pytest.raises(millrace.InvalidRequest, match=r"is compressed \(.*none can be read alone. Unpack it once: "):
         millrace.Shards(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("x.tar", "Shards"), ("x-{0..1}.tar", "Shards"), ("x.tar.gz", "CompressedShards"), ("x.PARQUET", "Parquet")]
+)
+def test_a_loader_says_what_stands_for_a_container(name: str, kind: str) -> None:
+    with pytest.raises(millrace.InvalidRequest, match=rf"give millrace.{kind}\('/d/{re.escape(name)}'\)"):
+        millrace.numpy.Loader(f"/d/{name}")

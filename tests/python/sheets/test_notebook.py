@@ -91,6 +91,20 @@ def test_a_preview_of_a_folder(daemon: millrace.PrivateDaemon, folder: Path, tmp
     assert "  ant/0010.png: 48 x 32" in repr(seen)
 
 
+def test_a_preview_of_a_list_shows_parts(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    files = sorted(folder.rglob("*.png"))[:3]
+    home = folder.parent / "all of them"
+    home.write_bytes(b"".join(file.read_bytes() for file in files))
+    sizes = [file.stat().st_size for file in files]
+    parts = [millrace.Part(home, sum(sizes[:number]), size) for number, size in enumerate(sizes)]
+    of_parts = millrace.preview(millrace.Samples([*parts[:2], str(files[2])]), address=daemon.address)
+    of_files = millrace.preview(millrace.Samples(list(map(str, files))), address=daemon.address)
+    home.unlink()
+    assert (of_parts.found, of_parts.bad) == (3, ())
+    assert np.array_equal(of_parts.sheet, of_files.sheet)
+    assert str(of_parts.shown[1].path) == f"{home}[{parts[1].offset}+{parts[1].length}]"
+
+
 def test_a_preview_says_which_files_are_bad(tmp_path: Path, daemon: millrace.PrivateDaemon, folder: Path) -> None:
     place = folder.parent / "some bad"
     place.mkdir(exist_ok=True)

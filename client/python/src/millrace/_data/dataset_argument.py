@@ -190,6 +190,7 @@ def given_of(dataset: Any, samples: Any, *, in_blocks: bool = False) -> Given:
             raise InvalidRequest(f"loader: samples are [(path, label), ...] or columns by name, not a {type(samples).__name__}")
         return Files(Samples.of(samples))
     if isinstance(dataset, (str, bytes, os.PathLike)):
+        _refuse_container(os.fsdecode(dataset))
         return Files(read_manifest(dataset)) if is_manifest(dataset) else Folder(dataset)
     if isinstance(dataset, (int, float)):
         raise InvalidRequest(f"loader: the dataset is a path, a list of samples or a dataset object, not {dataset!r}")
@@ -210,6 +211,19 @@ def given_of(dataset: Any, samples: Any, *, in_blocks: bool = False) -> Given:
 
         return given_parquet(dataset, in_blocks)
     return Files(dataset)
+
+
+def _refuse_container(path: str) -> None:
+    """What is named by its path alone is a folder or a manifest; says what stands for other files."""
+    if os.path.isdir(path):
+        return
+    for endings, kind in (
+        ((".tar",), "Shards"),
+        ((".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"), "CompressedShards"),
+        ((".parquet",), "Parquet"),
+    ):
+        if path.lower().endswith(endings):
+            raise InvalidRequest(f"loader: {path_text(path)} is no folder: give millrace.{kind}({path!r})")
 
 
 def _check_formats(samples: Samples, extensions: Iterable[str] | None, session: Session) -> None:

@@ -41,7 +41,7 @@ class GivenBlocks(Given):
         """
         self.source = source
         self.shown = source if shown is None else shown
-        self.path = repr(self.shown)
+        self.path, self.read_by = repr(self.shown), "the loader, in blocks"
 
     def count(self) -> int:
         """Its samples."""

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from millrace._data.endings import DECODED
+from millrace._data.file_parts import FileParts, source_at
 from millrace._memory.layout import slot_bytes_of_images
 from millrace._sheets import sheet as _sheet
 from millrace._sheets.pictures import in_rows, picture_of, smaller
+from millrace._wire.file_list import common_folder
 from millrace._wire.messages import path_text
 from millrace.client import Client, connect
 from millrace.errors import DaemonUnavailable, InvalidRequest, NotFound, SampleError
 from millrace.private_daemon import serve
 from millrace.recipe import Recipe
-from millrace.samples import Sample
+from millrace.sample_list import Samples
+from millrace.samples import Sample, Source
 
 if TYPE_CHECKING:
     from millrace._transforms.transform import AnyTransform
@@ -80,7 +83,7 @@ class Preview:
 
 
 def preview(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | Samples,
     count: int = 24,
     *,
     recipe: AnyTransform | None = None,
@@ -88,14 +91,14 @@ def preview(
     columns: int = 6,
     address: str | os.PathLike[str] | None = None,
 ) -> Preview:
-    """Looks at a folder: a contact sheet of its pictures, made by the daemon; a running one, else a private one.
+    """Looks at a folder or a list: a contact sheet of its pictures, made by the daemon; a running one, else a private one.
 
     In a notebook the last expression of a cell shows it; elsewhere ``save`` writes it.
 
         >>> millrace.preview("/data/train", 4, recipe=millrace.recipes.dino())  # four rows, of ten views each
 
     Args:
-        folder: its pictures of formats that the daemon decodes, and those beneath it.
+        folder: its pictures of formats that the daemon decodes, and those beneath it; or ``Samples`` (``Shards``, ``read_manifest``).
         count: how many, evenly spread over them in order of their paths.
         recipe: what to make of each, as a loader's transform; it makes images of one size. Normalisation is undone, random choices are
             drawn with the seed 0. The views of a sample are a row of their own (of more than 12 several). None: the whole picture.
@@ -123,18 +126,26 @@ def _checked(transform: AnyTransform) -> Recipe:
 
 
 class Pictures(NamedTuple):
-    """A folder, and the paths of the pictures in it and beneath it, in order."""
+    """A folder, and what names the pictures in it and beneath it, in order; of a list the list."""
 
     folder: Path
-    paths: Sequence[Path]
+    paths: Sequence[Path] | Sequence[str]
+    samples: Samples | None = None
+
+    def source_of(self, number: int) -> Source:
+        """Where one of them is."""
+        return Path(self.paths[number]).resolve() if self.samples is None else source_at(self.samples.paths, number)
 
 
-def pictures_in(folder: str | os.PathLike[str]) -> Pictures:
+def pictures_in(folder: str | os.PathLike[str] | Samples) -> Pictures:
     """What there is to show.
 
     Raises:
         NotFound: nothing.
     """
+    if isinstance(folder, Samples):
+        files = folder.paths.files if isinstance(folder.paths, FileParts) else folder.paths
+        return Pictures(Path(os.fsdecode(common_folder(files))), folder.paths, folder)
     base = Path(folder)
     if not base.is_dir():
         raise NotFound(f"preview: {path_text(base)} is not a folder")
@@ -150,10 +161,11 @@ def preview_of(
     """See ``preview``."""
     if count < 1 or columns < 1 or not 2 <= side <= 4096:
         raise InvalidRequest("preview: count and columns are at least 1, side is 2 to 4096")
-    base, paths = pictures
-    chosen = [paths[index * len(paths) // min(count, len(paths))] for index in range(min(count, len(paths)))]
+    base, paths, _ = pictures
+    chosen = [index * len(paths) // min(count, len(paths)) for index in range(min(count, len(paths)))]
     with connected(address, base) as client:
-        shown, small = _shown(client, chosen, side, recipe)
+        named = [Path(paths[number]) for number in chosen]
+        shown, small = _shown(client, named, [pictures.source_of(number) for number in chosen], side, recipe)
     if recipe is not None:
         side = max((max(picture.shape[:2]) for picture in small if picture is not None), default=side)
     views = len(recipe.views) or 1 if recipe is not None else 1
@@ -179,7 +191,9 @@ def connected(address: str | os.PathLike[str] | None, folder: str | os.PathLike[
         yield client
 
 
-def _shown(client: Client, paths: list[Path], side: int, recipe: Recipe | None) -> tuple[list[Shown], list[_sheet.Picture | None]]:
+def _shown(
+    client: Client, paths: list[Path], sources: list[Source], side: int, recipe: Recipe | None
+) -> tuple[list[Shown], list[_sheet.Picture | None]]:
     """And the pictures, of each path one after the other all views."""
     made, size, room = recipe, _PART, None
     if made is None:
@@ -191,7 +205,7 @@ def _shown(client: Client, paths: list[Path], side: int, recipe: Recipe | None) 
     pictures: list[_sheet.Picture | None] = [None] * (len(paths) * views)
     with client.session(made, batch=size, slots=2, slot_bytes=room, name="contact sheet") as session:
         parts = [range(first, min(first + size, len(paths))) for first in range(0, len(paths), size)]
-        numbers = [session.submit([Sample(paths[n].resolve(), id=n) for n in part], on_error="skip") for part in parts]
+        numbers = [session.submit([Sample(sources[n], id=n) for n in part], on_error="skip") for part in parts]
         for part, number in zip(parts, numbers, strict=True):
             with session.get(number) as batch:
                 for index, place in enumerate(batch.records["index"].tolist()):
