@@ -47,7 +47,7 @@ def test_it_is_dalis_and_one_line_more(shard: Path) -> None:
     index = shard.with_name("t.1.idx")
     text, told = index.read_text().split("#millrace-1 ")
     assert text == DALIS
-    assert f'"size":{shard.stat().st_size},"modified_ns":{shard.stat().st_mtime_ns},"crc32":' in told
+    assert f'"size":{shard.stat().st_size},"modified_ns":{shard.stat().st_mtime_ns},"left_out":' in told
     assert told.endswith('"left_out":{},"again":0,"numbers":{"cls":[3,4]}}\n')
     assert os.listdir(shard.parent) == ["t.1.idx", "t.1.tar"] or os.listdir(shard.parent) == ["t.1.tar", "t.1.idx"]
     assert index.stat().st_mode & 0o777 == 0o666 & ~_umask()
@@ -77,14 +77,24 @@ def test_one_of_dalis_is_read(shard: Path) -> None:
     DALIS.replace("512", "513"), DALIS.replace("2560", "1e3"), DALIS.replace("2560", "99999999999999999999"), DALIS.replace(" 5 ", "  "),
     DALIS.replace("1536 5", "1536 6"),
     DALIS.replace("0.cls", "1.cls"), DALIS.replace("2560", "256000"), DALIS.replace("3584 1", "3584 90000"),
-    DALIS + "#millrace-1 {}\n", DALIS + '#millrace-1 {"crc32":0}\n', DALIS + "#millrace-1 " + "[" * 5000, DALIS.replace("\n", "\r\n"),
+    DALIS + "#millrace-1 {}\n", DALIS + "#millrace-1 00000000 {}\n", DALIS + "#millrace-1 " + "[" * 5000, DALIS.replace("\n", "\r\n"),
     DALIS.replace("512", "-512"), DALIS.replace("512", "0"),
 ])  # fmt: skip
 def test_one_that_does_not_fit_is_made_anew(shard: Path, text: str) -> None:
     index = shard.with_name("t.1.idx")
     index.write_text(text, encoding="latin-1")
     assert labels_of(shard) == [3, 4]
-    assert index.read_text().startswith(DALIS + "#millrace-1 {")
+    assert index.read_text().startswith(DALIS + "#millrace-1 ")
+
+
+def test_a_digit_that_flips_is_noticed(shard: Path) -> None:
+    index = shard.with_name("t.1.idx")
+    assert labels_of(shard) == [3, 4]
+    whole = index.read_bytes()
+    for digit in (whole.index(b"[3,4]") + 1, whole.index(b"#millrace-1 ") + 14, whole.index(b"cls") + 5):
+        index.write_bytes(whole[:digit] + (b"7" if whole[digit : digit + 1] != b"7" else b"8") + whole[digit + 1 :])
+        assert labels_of(shard) == [3, 4]
+        assert index.read_bytes() == whole
 
 
 def test_a_pipe_in_its_place_is_not_waited_for_and_stays(shard: Path, cache: Path) -> None:

@@ -2,8 +2,9 @@ r"""The index of a shard, as text and as columns.
 
 The text is NVIDIA DALI's index of version 1.2: the line ``v1.2 SAMPLES``, then a line for each sample, which has for each of its members
 ``EXTENSION OFFSET SIZE NAME``, all with one blank between; offset and size of the data, in bytes. One line more, which DALI does not
-read, follows in an index of Millrace's: ``#millrace-1`` and a JSON object: ``size`` and ``modified_ns`` of the shard, ``crc32`` of the text
-before, ``left_out`` (members by reason), ``again`` (keys that come again), ``numbers`` (by extension those of all samples).
+read, follows in an index of Millrace's: ``#millrace-1``, the CRC-32 of the text before and of the rest of the line (8 digits, base 16),
+and a JSON object: ``size`` and ``modified_ns`` of the shard, ``left_out`` (members by reason), ``again`` (keys that come again) and
+``numbers`` (by extension those of all samples).
 
 Names with blanks or control bytes cannot be said so. Then the first line is ``millrace-1 SAMPLES``; in names and extensions these and
 ``%`` are written ``%20`` and the like, and an empty extension is ``%``.
@@ -135,12 +136,12 @@ def text_of(found: Grouping, size: int, modified_ns: int, left_out: dict[str, in
     told = {
         "size": size,
         "modified_ns": modified_ns,
-        "crc32": zlib.crc32(text),
         "left_out": left_out,
         "again": found.again,
         "numbers": found.numbers(),
     }
-    return text + _END + json.dumps(told, separators=(",", ":")).encode() + b"\n"
+    last = json.dumps(told, separators=(",", ":")).encode() + b"\n"
+    return b"%s%s%08x %s" % (text, _END, zlib.crc32(last, zlib.crc32(text)), last)
 
 
 def is_dalis(text: bytes) -> bool:
@@ -210,9 +211,10 @@ def _numbers(text: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[n
 
 def _told(text: bytes, end: int, samples: int) -> Told:
     try:
-        found: dict[str, Any] = json.loads(text[end + len(_END) :])
-        if found["crc32"] != zlib.crc32(memoryview(text)[:end]):
+        crc, _, last = text[end + len(_END) :].partition(b" ")
+        if int(crc, 16) != zlib.crc32(last, zlib.crc32(memoryview(text)[:end])):
             raise NoIndex("its checksum differs")
+        found: dict[str, Any] = json.loads(last)
         numbers = {str(name): np.array(values, np.int64) for name, values in found["numbers"].items()}
         left_out = {str(reason): int(count) for reason, count in found["left_out"].items()}
         told = Told(int(found["size"]), int(found["modified_ns"]), left_out, int(found["again"]), numbers)
