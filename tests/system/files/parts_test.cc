@@ -131,6 +131,7 @@ TEST_CASE("an epoch over parts goes on after the daemon was killed, where its po
     Epoch epoch = session.epoch(parts, options);
     for (int i = 0; i < 2; ++i) position = need(epoch.next())->position;
     daemon.kill(SIGKILL);
+    REQUIRE(daemon.wait());
   }
   const Daemon daemon({.roots = {mill.folder.path()}});
   Client client = daemon.connect();
