@@ -51,7 +51,7 @@ class Pictures(BlockSource):
     def name_of(self, block: int) -> str:
         return f"block {block}"
 
-    def read(self, block: int) -> list[Row]:
+    def read(self, block: int, stop: threading.Event | None = None) -> list[Row]:
         with self._lock:
             self.was_read.append(block)
         if block in self.bad:

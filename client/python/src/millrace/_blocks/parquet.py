@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ class ParquetBlocks(BlockSource):
         group = self._groups[block]
         return f"{self._files[group.file]}, row group {group.number}"
 
-    def read(self, block: int) -> list[Row]:
+    def read(self, block: int, stop: threading.Event | None = None) -> list[Row]:
         """The images lie in the row group's own memory."""
         group = self._groups[block]
         file = self._files[group.file]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -68,6 +69,7 @@ class BlockReader:
         self._loads = {(int(pairs[0][i]), int(pairs[1][i])): _Load(int(pairs[0][i]), int(pairs[1][i]), int(counts[i])) for i in by_need}
         self._to_read = deque(self._loads.values())
         self._held = self._given = 0
+        self._stop = threading.Event()
         self._threads = ThreadPoolExecutor(_THREADS, "millrace-blocks")
         self._fill()
 
@@ -113,13 +115,15 @@ class BlockReader:
         """In one of the threads."""
         source = self._source
         try:
-            rows = source.read(block)
+            rows = source.read(block, self._stop)
             if len(rows) != source.sizes[block]:
                 raise ValueError(f"it has {len(rows)} samples and had {source.sizes[block]}")
             return rows
         except Error:
             raise
         except (OSError, ValueError) as why:
+            if self._stop.is_set():
+                return None
             warn(
                 f"loader: {source.name_of(block)} cannot be read, so its {source.sizes[block]} samples are bad images: {why}",
                 BadImageWarning,
@@ -127,7 +131,8 @@ class BlockReader:
             return None
 
     def close(self) -> None:
-        """Ends the threads; blocks that are being read are waited for."""
+        """Ends the threads; blocks that are being read are waited for, unless their source gives up."""
+        self._stop.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._loads.clear()
 

@@ -8,6 +8,7 @@ A row group of a compressed Parquet file is one block; so is a compressed tar sh
 from __future__ import annotations
 
 import abc
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -44,8 +45,12 @@ class BlockSource(abc.ABC):
         """The block's name for people: ``train-0.parquet, row group 3``."""
 
     @abc.abstractmethod
-    def read(self, block: int) -> Sequence[Row]:
+    def read(self, block: int, stop: threading.Event | None = None) -> Sequence[Row]:
         """All rows of the block, ``sizes[block]`` of them; values as ``columns`` names them. A row may share the block's memory.
+
+        Args:
+            block: its number.
+            stop: is set when nobody wants it any more: what waits for long may give up then, with an OSError.
 
         Raises:
             OSError: the block cannot be read.

@@ -10,6 +10,7 @@ import lzma
 import os
 import tarfile
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -103,7 +104,7 @@ class CompressedShards(BlockSource):
         """The file."""
         return self._shards[block][0]
 
-    def read(self, block: int) -> list[Row]:
+    def read(self, block: int, stop: threading.Event | None = None) -> list[Row]:
         """All samples; of a shard that was damaged when they were counted, those before the damage."""
         file, counts = self._shards[block]
         if _stamp(file) != (counts.size, counts.modified_ns):

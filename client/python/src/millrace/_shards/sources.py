@@ -59,7 +59,7 @@ def _meant(text: str) -> Iterator[str]:
     elif os.path.exists(path):
         yield path
     else:
-        for each in _expanded(path):
+        for each in expanded(path):
             yield from _matching(each) if glob.has_magic(each) and not os.path.exists(each) else [each]
 
 
@@ -81,14 +81,14 @@ def _matching(pattern: str) -> list[str]:
     return sorted(found, key=os.fsencode)
 
 
-def _expanded(text: str) -> list[str]:
+def expanded(text: str) -> list[str]:
     """As a shell expands braces; those without a range or a list are characters of a name."""
     found = [""]
     rest = text
     while rest:
         before, brace, rest = rest.partition("{")
         within, after = _group(rest) if brace else ([], None)
-        values = _values(within[0]) if len(within) == 1 else [value for part in within for value in _expanded(part)]
+        values = _values(within[0]) if len(within) == 1 else [value for part in within for value in expanded(part)]
         if after is None or not values:
             found = [one + before + brace for one in found]
             continue

@@ -1,0 +1,1 @@
+"""Objects behind URLs: s3://, gs://, hf://, https://. The client reads them, never the daemon."""

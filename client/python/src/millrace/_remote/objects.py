@@ -1,0 +1,234 @@
+"""Objects of stores: which are meant by URLs, patterns and folders, and their bytes by ranges."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from millrace._remote.causes import Cut, Replaced, may_pass, status_of, told
+from millrace._remote.ranges import RANGE, Stopped, all_done
+from millrace._remote.store import Store, shown, version_of
+from millrace._shards.sources import expanded
+from millrace.errors import Error, InvalidRequest, NotFound, PermissionDenied
+
+T = TypeVar("T")
+
+_ANSWER = 120.0  # seconds for one range
+_MOST = 100_000  # objects
+
+
+@dataclass(frozen=True)
+class RemoteObject:
+    """An object as it was when it was looked up. It may be pickled.
+
+    Attributes:
+        url: of it.
+        store: where it is.
+        size: in bytes.
+        version: what tells it from the one that replaces it; empty: the store says nothing, then its size alone does.
+    """
+
+    url: str
+    store: Store
+    size: int
+    version: str
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return shown(self.url)
+
+    def read(self, pieces: Sequence[tuple[int, int]], stop: threading.Event | None = None) -> list[memoryview]:
+        """The bytes of pieces, all of one version of the object.
+
+        Args:
+            pieces: of each where it begins and how long it is, within the object.
+            stop: once it is set, reading ends.
+
+        Returns:
+            Of each its bytes, read-only.
+
+        Raises:
+            OSError: they cannot be read; says URL and cause.
+            ValueError: the object is another one now.
+        """
+        buffers = [bytearray(length) for _, length in pieces]
+        calls = []
+        for (begin, length), buffer in zip(pieces, buffers, strict=True):
+            for at in range(0, length, RANGE):
+                calls.append(functools.partial(self._into, buffer, at, begin + at, min(RANGE, length - at)))
+        self._tried(lambda: all_done(calls, stop))
+        self.check(stop)
+        return [memoryview(buffer).toreadonly() for buffer in buffers]
+
+    def check(self, stop: threading.Event | None = None) -> None:
+        """Raises as ``read``: the object is gone, or another one now."""
+        (info,) = self._tried(lambda: all_done([lambda: _info(self.store, self.store.path(self.url))], stop))
+        if (info["size"], version_of(info)) != (self.size, self.version):
+            raise Replaced(f"{self.name} has been replaced since it was opened: it has another size or {self.version.partition(' ')[0]}")
+
+    def _into(self, buffer: bytearray, at: int, begin: int, length: int) -> None:
+        data = _cat(self.store, self.store.path(self.url), begin, begin + length)
+        if len(data) > length:
+            raise NotImplementedError("the server gives the whole file where a range is asked for")
+        if len(data) < length:
+            raise Cut(f"{len(data)} bytes came of {length}")
+        buffer[at : at + length] = data
+
+    def _tried(self, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except (Error, Replaced, Stopped):
+            raise
+        except Exception as why:
+            if status_of(why) == 416:  # the range lies beyond its end
+                raise Replaced(f"{self.name} has been replaced since it was opened: it is shorter now") from why
+            raise OSError(f"{self.name} cannot be read: {told(why)}") from why
+
+
+def is_remote(source: Any) -> bool:
+    """Whether it is a URL, or a list that begins with one."""
+    if isinstance(source, str):
+        return "://" in source
+    return isinstance(source, Sequence) and bool(len(source)) and isinstance(source[0], str) and "://" in source[0]
+
+
+def objects_of(source: Any, endings: tuple[str, ...], what: str, options: Mapping[str, Any] | None = None) -> list[RemoteObject]:
+    """The objects that are meant, each once, in order.
+
+    Args:
+        source: a URL; with ``{0000..0099}`` or ``{a,b}`` several, in this order; with ``*`` those that there are, and of a folder those in
+            it with these endings, both in the order of their names; or a list of these.
+        endings: of names, lower case.
+        what: for messages: ``"shards"``.
+        options: fsspec's ``storage_options``.
+
+    Raises:
+        InvalidRequest: none is meant, or one twice.
+        NotFound, PermissionDenied: one is not there, or cannot be read with these credentials; says which.
+        Unsupported: a scheme that is not read, or a package that is missing.
+    """
+    given = [source] if isinstance(source, str) else list(source) if isinstance(source, Iterable) else []
+    found: dict[str, RemoteObject] = {}
+    for one in given:
+        if not isinstance(one, str) or "://" not in one:
+            raise InvalidRequest(f"{what}: URLs and files are not mixed: {shown(str(one))} is no URL")
+        store = Store.of(one, options)
+        for object_ in _meant(store, one, endings, what):
+            if object_.url in found:
+                raise InvalidRequest(f"{what}: {object_.name} is there twice; name each once")
+            found[object_.url] = object_
+    if not found:
+        raise InvalidRequest(f"{what}: there are none")
+    if len(found) > _MOST:
+        raise InvalidRequest(f"{what}: there are more than {_MOST}")
+    return list(found.values())
+
+
+def _meant(store: Store, url: str, endings: tuple[str, ...], what: str) -> Iterator[RemoteObject]:
+    urls = expanded(url)
+    patterns = [one for one in urls if "*" in one]
+    if patterns:
+        for one in urls:
+            yield from _matching(store, one, what) if "*" in one else _looked_up(store, [one], endings, what)
+    else:
+        yield from _looked_up(store, urls, endings, what)
+
+
+def _looked_up(store: Store, urls: Sequence[str], endings: tuple[str, ...], what: str) -> Iterator[RemoteObject]:
+    calls = [functools.partial(_info_or_folder, store, url) for url in urls]
+    for url, info in zip(urls, _asked(lambda: all_done(calls), urls[0], what), strict=True):
+        if info.get("type") == "directory":
+            yield from _in_folder(store, url, endings, what)
+        else:
+            yield _object(store, url, info)
+
+
+def _in_folder(store: Store, url: str, endings: tuple[str, ...], what: str) -> list[RemoteObject]:
+    (infos,) = _asked(lambda: all_done([lambda: store.files().ls(store.path(url), detail=True)]), url, what)
+    named = {str(info["name"]): info for info in infos if info.get("type") != "directory"}
+    wanted = {name: info for name, info in named.items() if name.partition("?")[0].lower().endswith(endings)}
+    if not wanted:
+        raise NotFound(f"{what}: there is no {endings[0]} in {shown(url)}")
+    return _listed(store, wanted, what)
+
+
+def _matching(store: Store, url: str, what: str) -> list[RemoteObject]:
+    (infos,) = _asked(lambda: all_done([lambda: store.files().glob(store.path(url), detail=True)]), url, what)
+    wanted = {name: info for name, info in infos.items() if info.get("type") != "directory"}
+    if not wanted:
+        raise NotFound(f"{what}: there is no {shown(url)}")
+    return _listed(store, wanted, what)
+
+
+def _listed(store: Store, infos: Mapping[str, Mapping[str, Any]], what: str) -> list[RemoteObject]:
+    names = sorted(infos)
+    short = [name for name in names if not isinstance(infos[name].get("size"), int) or not version_of(infos[name])]
+    calls = [functools.partial(_info, store, name) for name in short]
+    known = {**infos, **dict(zip(short, _asked(lambda: all_done(calls), store.url(names[0]), what), strict=True))}
+    return [_object(store, store.url(name), known[name]) for name in names]
+
+
+def _object(store: Store, url: str, info: Mapping[str, Any]) -> RemoteObject:
+    return RemoteObject(url, store, int(info["size"]), version_of(info))
+
+
+def _asked(call: Callable[[], T], url: str, what: str) -> T:
+    try:
+        return call()
+    except Error:
+        raise
+    except Exception as why:
+        status = status_of(why)
+        kind: type[Error] = InvalidRequest
+        if status in (401, 403) or (isinstance(why, PermissionError) and not status):
+            kind = PermissionDenied
+        elif status == 404 or (isinstance(why, FileNotFoundError) and not may_pass(why)):
+            kind = NotFound
+        raise kind(f"{what}: {_named(why, url)} cannot be opened: {told(why)}") from why
+
+
+def _named(error: BaseException, url: str) -> str:
+    """The URL that a failure is about: of several it tells which."""
+    return shown(getattr(error, "millrace_url", url))
+
+
+def _info_or_folder(store: Store, url: str) -> Mapping[str, Any]:
+    if url.endswith("/"):
+        return {"type": "directory"}
+    try:
+        return _info(store, store.path(url), folders=True)
+    except Exception as why:
+        why.millrace_url = url  # type: ignore[attr-defined]
+        raise
+
+
+def _info(store: Store, path: str, *, folders: bool = False) -> Mapping[str, Any]:
+    """As it is now."""
+    files = store.files()
+    files.invalidate_cache()
+    info: Mapping[str, Any] = _synced(files, "info", path)
+    if folders and info.get("type") == "directory":
+        return info
+    if info.get("type") == "directory":
+        raise IsADirectoryError("it is a folder")
+    if not isinstance(info.get("size"), int):
+        raise NotImplementedError("the server does not say how large it is")
+    return info
+
+
+def _cat(store: Store, path: str, begin: int, end: int) -> bytes:
+    data: bytes = _synced(store.files(), "cat_file", path, start=begin, end=end)
+    return data
+
+
+def _synced(files: Any, method: str, *args: Any, **options: Any) -> Any:
+    """A call of fsspec's, with an end where it can have one."""
+    if not getattr(files, "async_impl", False):
+        return getattr(files, method)(*args, **options)
+    from fsspec.asyn import sync
+
+    return sync(files.loop, getattr(files, f"_{method}"), *args, timeout=_ANSWER, **options)
