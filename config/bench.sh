@@ -2,9 +2,10 @@
 # config/setup.sh bench: what each bench needs, and how it is run. Sourced by setup.sh, whose functions and variables it uses.
 
 prepare_bench_python() {
-  deps build test
+  deps build test bench
   build_programs release bin/millraced bin/millrace
   python_environment frameworks
+  install_into venv mfusepy==3.1.1
   find_test_data
   export MILLRACE_DAEMON=$top/build/release/bin/millraced MILLRACE_CLI=$top/build/release/bin/millrace
 }

@@ -30,6 +30,7 @@ package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
 docs_packages=(graphviz python3 python3-venv)  # what `docs` needs further
 long_packages=(debootstrap prometheus)  # what `test --all` needs further: other distributions, and who scrapes our figures
+bench_packages=(fuse3)  # what `bench --python` needs further: a slow disk
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
 uv=uv==0.13.9  # from PyPI
@@ -76,7 +77,7 @@ usage: $me COMMAND [ARGUMENTS]
                     programs that are built already, here or elsewhere on this Debian
   docs              a site of all pages that users need, with search and a reference of the Python package: build/docs/index.html. A link
                     to nothing, a page that is in no table and a docstring that is no reStructuredText fail. Draws daemon/doc/overview.svg anew, of overview.dot
-  deps [--dry-run] [--cuda] [build|test|check|package|wheels|docs|long|peers]...
+  deps [--dry-run] [--cuda] [build|test|check|package|wheels|docs|long|bench|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set build's, test's and check's.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found. Running
                     GPU kernels takes none of that: only NVIDIA's driver
@@ -136,6 +137,7 @@ packages_of() {  # SET
     build) printf '%s\n' "${build_packages[@]}" ;;
     test) printf '%s\n' "${test_packages[@]}" ;;
     check) printf '%s\n' "${check_packages[@]}" ;;
+    bench) printf '%s\n' "${bench_packages[@]}" ;;
     peers) printf '%s\n' "${peers_packages[@]}" ;;
     package) printf '%s\n' "${package_packages[@]}" ;;
     wheels) printf '%s\n' "${wheels_packages[@]}" ;;

@@ -6,6 +6,9 @@ made in the workers. All files are in the page cache.
 
 first_ratio, packed_ratio   images/s of the first epoch of a fresh daemon, and of its third, over webdataset's
 parts_first, parts_packed   the same of ours over a list of the same files
+disk_ratio                  the first epoch of a fresh daemon over webdataset's, both through a disk of 200 MB/s and 0.5 ms a request, new
+                            to both
+disk_blocks                 the same of ours with shuffle="blocks" over shuffle=True
 index_us                    us a member to read 100,000 headers and write the index: members of 5 kB, a label and an image a sample
 open_s                      seconds to open these by the index
 """
@@ -13,10 +16,12 @@ open_s                      seconds to open these by the index
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import io
 import os
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +32,12 @@ import webdataset
 from PIL import Image
 from torchvision.transforms import v2
 
+from slow_disk import mounted
+
 BATCH, WORKERS = 64, 2
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MEMBERS, MEMBER = 100_000, 5000
+MB_PER_S, MS_PER_REQUEST = 200, 0.5
 
 
 def run(given: argparse.Namespace, files: Path, place: Path) -> dict[str, Any]:
@@ -50,7 +58,32 @@ def run(given: argparse.Namespace, files: Path, place: Path) -> dict[str, Any]:
              "parts_first": ("shards_first", "files_first"), "parts_packed": ("shards_packed", "files_packed")}  # fmt: skip
     ratios = {name: statistics.median(a / b for a, b in zip(rates[one], rates[other], strict=True)) for name, (one, other) in pairs.items()}
     medians = {f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}
-    return {**ratios, **medians, **_index(given, place)}
+    return {**ratios, **medians, **_slowly(given, shards, place), **_index(given, place)}
+
+
+def _slowly(given: argparse.Namespace, shards: Path, place: Path) -> dict[str, Any]:
+    """First epochs through a slow disk. Each finds it without pages."""
+    if not os.access("/dev/fuse", os.W_OK) or os.getuid() or importlib.util.find_spec("mfusepy") is None:
+        return {"disk_note": "left out: a slow disk is mounted by root, with /dev/fuse, fuse3 and mfusepy"}
+    rates: dict[str, list[float]] = {}
+    for number in range(given.rounds):
+        for who in ("disk_true", "disk_shuffled_in_blocks", "disk_webdataset")[:: -1 if number % 2 else 1]:
+            with mounted(shards, place / "slow", MB_PER_S, MS_PER_REQUEST) as slow:
+                if who == "disk_webdataset":
+                    (rate,) = _theirs(given, slow, [], _forget).values()
+                else:
+                    rate, _ = _ours(given, millrace.Shards(slow), slow, 1, "blocks" if "blocks" in who else True)
+            rates.setdefault(who, []).append(rate)
+    pairs = {"disk_ratio": ("disk_true", "disk_webdataset"), "disk_blocks": ("disk_shuffled_in_blocks", "disk_true")}
+    ratios = {name: statistics.median(a / b for a, b in zip(rates[one], rates[other], strict=True)) for name, (one, other) in pairs.items()}
+    return {**ratios, **{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}}
+
+
+def _forget(folder: Path) -> None:
+    """The kernel's pages of the files in it."""
+    for path in folder.iterdir():
+        with open(path, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _shards(given: argparse.Namespace, shards: Path, paths: list[str]) -> dict[str, float]:
@@ -65,13 +98,13 @@ def _files(given: argparse.Namespace, shards: Path, paths: list[str]) -> dict[st
     return {"files_first": first, "files_packed": packed}
 
 
-def _ours(given: argparse.Namespace, samples: Any, root: Path) -> tuple[float, float]:
-    """Of the first epoch, and of the third: the second packs what that takes."""
+def _ours(given: argparse.Namespace, samples: Any, root: Path, epochs: int = 3, shuffle: Any = True) -> tuple[float, float]:
+    """Of the first epoch, and of the last: of three the second packs what that takes."""
     with millrace.serve(root, lanes=given.lanes) as daemon:
-        options: dict[str, Any] = {"batch_size": BATCH, "slots": 4, "address": daemon.address, "shuffle": True, "on_error": "skip"}
+        options: dict[str, Any] = {"batch_size": BATCH, "slots": 4, "address": daemon.address, "shuffle": shuffle, "on_error": "skip"}
         with millrace.torch.Loader(samples, millrace.Recipe.train(224), **options) as loader:
-            rates = [_rate(loader) for _ in range(3)]
-    return rates[0], rates[2]
+            rates = [_rate(loader) for _ in range(epochs)]
+    return rates[0], rates[-1]
 
 
 def _rate(loader: Any) -> float:
@@ -81,7 +114,8 @@ def _rate(loader: Any) -> float:
     return images / (time.monotonic() - began)
 
 
-def _theirs(given: argparse.Namespace, shards: Path, paths: list[str]) -> dict[str, float]:
+def _theirs(given: argparse.Namespace, shards: Path, paths: list[str], forget: Callable[[Path], None] = lambda _: None) -> dict[str, float]:
+    """Of the second epoch; the first one starts the workers."""
     del given, paths
     steps = [v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
     transform = v2.Compose([*steps, v2.Normalize(MEAN, STD)])
@@ -89,7 +123,8 @@ def _theirs(given: argparse.Namespace, shards: Path, paths: list[str]) -> dict[s
     pipeline = webdataset.WebDataset(urls, shardshuffle=len(urls), seed=1).shuffle(1000)
     pipeline = pipeline.map(lambda row: (transform(Image.open(io.BytesIO(row["jpg"])).convert("RGB")), int(row["cls"])))
     loader = torch.utils.data.DataLoader(pipeline.batched(BATCH), batch_size=None, num_workers=WORKERS, persistent_workers=True)
-    _rate(loader)  # starts the workers
+    _rate(loader)
+    forget(shards)
     return {"webdataset": _rate(loader)}
 
 
