@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from millrace._remote.causes import Cut, Replaced, may_pass, status_of, told
+from millrace._remote.causes import Cut, Replaced, may_pass, status_of, to_show, told
 from millrace._remote.ranges import RANGE, Stopped, all_done
+from millrace._remote.requests import info_of, listed, range_of
 from millrace._remote.store import Store, shown, version_of
 from millrace._shards.sources import expanded
 from millrace.errors import Error, InvalidRequest, NotFound, PermissionDenied
 
 T = TypeVar("T")
 
-_ANSWER = 120.0  # seconds for one range
 _MOST = 100_000  # objects
 
 
@@ -41,6 +41,9 @@ class RemoteObject:
         """For people."""
         return shown(self.url)
 
+    def __repr__(self) -> str:
+        return f"<RemoteObject {self.name} of {self.size} bytes>"
+
     def read(self, pieces: Sequence[tuple[int, int]], stop: threading.Event | None = None) -> list[memoryview]:
         """The bytes of pieces, all of one version of the object.
 
@@ -60,21 +63,23 @@ class RemoteObject:
         for (begin, length), buffer in zip(pieces, buffers, strict=True):
             for at in range(0, length, RANGE):
                 calls.append(functools.partial(self._into, buffer, at, begin + at, min(RANGE, length - at)))
-        self._tried(lambda: all_done(calls, stop))
+        self._tried(lambda: all_done(calls, stop, self.name))
         self.check(stop)
         return [memoryview(buffer).toreadonly() for buffer in buffers]
 
     def check(self, stop: threading.Event | None = None) -> None:
         """Raises as ``read``: the object is gone, or another one now."""
-        (info,) = self._tried(lambda: all_done([lambda: _info(self.store, self.store.path(self.url))], stop))
+        self._tried(lambda: all_done([self._look], stop, self.name))
+
+    def _look(self) -> None:
+        info = info_of(self.store, self.store.path(self.url))
         if (info["size"], version_of(info)) != (self.size, self.version):
             raise Replaced(f"{self.name} has been replaced since it was opened: it has another size or {self.version.partition(' ')[0]}")
 
     def _into(self, buffer: bytearray, at: int, begin: int, length: int) -> None:
-        data = _cat(self.store, self.store.path(self.url), begin, begin + length)
-        if len(data) > length:
-            raise NotImplementedError("the server gives the whole file where a range is asked for")
+        data = range_of(self.store, self.store.path(self.url), begin, begin + length)
         if len(data) < length:
+            self._look()  # a shorter object gives less, however often it is asked
             raise Cut(f"{len(data)} bytes came of {length}")
         buffer[at : at + length] = data
 
@@ -85,8 +90,8 @@ class RemoteObject:
             raise
         except Exception as why:
             if status_of(why) == 416:  # the range lies beyond its end
-                raise Replaced(f"{self.name} has been replaced since it was opened: it is shorter now") from why
-            raise OSError(f"{self.name} cannot be read: {told(why)}") from why
+                raise Replaced(f"{self.name} has been replaced since it was opened: it is shorter now") from None
+            raise OSError(f"{self.name} cannot be read: {told(why)}") from to_show(why)
 
 
 def is_remote(source: Any) -> bool:
@@ -140,7 +145,7 @@ def _meant(store: Store, url: str, endings: tuple[str, ...], what: str) -> Itera
 
 def _looked_up(store: Store, urls: Sequence[str], endings: tuple[str, ...], what: str) -> Iterator[RemoteObject]:
     calls = [functools.partial(_info_or_folder, store, url) for url in urls]
-    for url, info in zip(urls, _asked(lambda: all_done(calls), urls[0], what), strict=True):
+    for url, info in zip(urls, _asked(lambda: all_done(calls, what=shown(urls[0])), urls[0], what), strict=True):
         if info.get("type") == "directory":
             yield from _in_folder(store, url, endings, what)
         else:
@@ -148,7 +153,7 @@ def _looked_up(store: Store, urls: Sequence[str], endings: tuple[str, ...], what
 
 
 def _in_folder(store: Store, url: str, endings: tuple[str, ...], what: str) -> list[RemoteObject]:
-    (infos,) = _asked(lambda: all_done([lambda: store.files().ls(store.path(url), detail=True)]), url, what)
+    (infos,) = _asked(lambda: all_done([lambda: listed(store, "ls", store.path(url))], what=shown(url)), url, what)
     named = {str(info["name"]): info for info in infos if info.get("type") != "directory"}
     wanted = {name: info for name, info in named.items() if name.partition("?")[0].lower().endswith(endings)}
     if not wanted:
@@ -157,7 +162,7 @@ def _in_folder(store: Store, url: str, endings: tuple[str, ...], what: str) -> l
 
 
 def _matching(store: Store, url: str, what: str) -> list[RemoteObject]:
-    (infos,) = _asked(lambda: all_done([lambda: store.files().glob(store.path(url), detail=True)]), url, what)
+    (infos,) = _asked(lambda: all_done([lambda: listed(store, "glob", store.path(url))], what=shown(url)), url, what)
     wanted = {name: info for name, info in infos.items() if info.get("type") != "directory"}
     if not wanted:
         raise NotFound(f"{what}: there is no {shown(url)}")
@@ -167,7 +172,7 @@ def _matching(store: Store, url: str, what: str) -> list[RemoteObject]:
 def _listed(store: Store, infos: Mapping[str, Mapping[str, Any]], what: str) -> list[RemoteObject]:
     names = sorted(infos)
     short = [name for name in names if not isinstance(infos[name].get("size"), int) or not version_of(infos[name])]
-    calls = [functools.partial(_info, store, name) for name in short]
+    calls = [functools.partial(info_of, store, name) for name in short]
     known = {**infos, **dict(zip(short, _asked(lambda: all_done(calls), store.url(names[0]), what), strict=True))}
     return [_object(store, store.url(name), known[name]) for name in names]
 
@@ -188,7 +193,7 @@ def _asked(call: Callable[[], T], url: str, what: str) -> T:
             kind = PermissionDenied
         elif status == 404 or (isinstance(why, FileNotFoundError) and not may_pass(why)):
             kind = NotFound
-        raise kind(f"{what}: {_named(why, url)} cannot be opened: {told(why)}") from why
+        raise kind(f"{what}: {_named(why, url)} cannot be opened: {told(why)}") from to_show(why)
 
 
 def _named(error: BaseException, url: str) -> str:
@@ -200,35 +205,7 @@ def _info_or_folder(store: Store, url: str) -> Mapping[str, Any]:
     if url.endswith("/"):
         return {"type": "directory"}
     try:
-        return _info(store, store.path(url), folders=True)
+        return info_of(store, store.path(url), folders=True)
     except Exception as why:
         why.millrace_url = url  # type: ignore[attr-defined]
         raise
-
-
-def _info(store: Store, path: str, *, folders: bool = False) -> Mapping[str, Any]:
-    """As it is now."""
-    files = store.files()
-    files.invalidate_cache()
-    info: Mapping[str, Any] = _synced(files, "info", path)
-    if folders and info.get("type") == "directory":
-        return info
-    if info.get("type") == "directory":
-        raise IsADirectoryError("it is a folder")
-    if not isinstance(info.get("size"), int):
-        raise NotImplementedError("the server does not say how large it is")
-    return info
-
-
-def _cat(store: Store, path: str, begin: int, end: int) -> bytes:
-    data: bytes = _synced(store.files(), "cat_file", path, start=begin, end=end)
-    return data
-
-
-def _synced(files: Any, method: str, *args: Any, **options: Any) -> Any:
-    """A call of fsspec's, with an end where it can have one."""
-    if not getattr(files, "async_impl", False):
-        return getattr(files, method)(*args, **options)
-    from fsspec.asyn import sync
-
-    return sync(files.loop, getattr(files, f"_{method}"), *args, timeout=_ANSWER, **options)

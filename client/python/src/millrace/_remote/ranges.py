@@ -1,22 +1,29 @@
-"""Reads of a store: many at once, tried again with growing pauses, and given up after some minutes without any success.
+"""Reads of a store: many at once, each tried again with growing pauses, and given up after some minutes without any success.
 
 ::
 
-    a thread that reads a block --> calls --> 16 threads of the process --> fsspec
-                 ^--- those that failed and may pass, again after a pause ---'
+    a thread that reads a block --> calls --> 16 threads of the process --> fsspec's loop
+                 ^--- one that failed and may pass, again after a pause ---'
+
+A thread that waits for calls can stop at any time: what is under way for it in fsspec's loop is cancelled then.
 """
 
 from __future__ import annotations
 
+import atexit
+import heapq
 import os
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as FutureTimeoutError  # TimeoutError itself from Python 3.11 on
+from typing import Any, TypeVar
 
-from millrace._remote.causes import may_pass
+from millrace._remote.causes import may_pass, told
+from millrace._process.warn import warn
 
 T = TypeVar("T")
 
@@ -27,9 +34,15 @@ AT_ONCE = 16
 PATIENCE = 180.0
 """Seconds without any success, after which a failure that may pass is final. ``MILLRACE_REMOTE_PATIENCE`` says another number."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds
+_SILENCE = 15.0  # seconds without success, after which it is told
+_LOOK = 0.1  # seconds between looks whether anybody still wants it
 
 _lock = threading.Lock()
 _threads: tuple[int, ThreadPoolExecutor] | None = None
+_of_thread = threading.local()
+_program_ends = threading.Event()
+# Threads of pools are waited for before atexit's functions run: those of this function run before that.
+getattr(threading, "_register_atexit", atexit.register)(_program_ends.set)
 
 
 class Stopped(OSError):
@@ -44,51 +57,139 @@ def patience() -> float:
         return PATIENCE
 
 
-def all_done(calls: Sequence[Callable[[], T]], stop: threading.Event | None = None) -> list[T]:
+def all_done(calls: Sequence[Callable[[], T]], stop: threading.Event | None = None, what: str = "the store") -> list[T]:
     """What the calls return, in their order; ``AT_ONCE`` of them at the same time.
 
     Args:
-        calls: each may be made several times, and by any thread.
-        stop: once it is set, no call is begun any more.
+        calls: each may be made several times, and by any thread. They wait for fsspec by ``result_of``.
+        stop: once it is set, reading ends; the program's end sets it.
+        what: is read, for people.
 
     Raises:
-        Stopped: it is set.
+        Stopped: it is set. Calls that are under way are cancelled, and may still return a moment later.
         Exception: what a call raised that cannot pass, or did not in time.
     """
-    results: dict[int, T] = {}
-    waiting = list(range(len(calls)))
-    pause, success = _FIRST_PAUSE, time.monotonic()
-    while waiting:
-        if stop is not None and stop.is_set():
-            raise Stopped("the loop has ended")
-        # Submitted anew for each try: when the interpreter ends, submit() raises, and so nobody waits for retries.
-        futures = {_pool().submit(_unless, stop, calls[number]): number for number in waiting}
-        failed: BaseException | None = None
-        for future in as_completed(futures):
-            why = future.exception()
-            if why is None:
-                results[futures[future]] = future.result()
-                success = time.monotonic()
-            elif not may_pass(why):
-                for other in futures:
-                    other.cancel()
-                raise why
-            else:
-                failed = why
-        before, waiting = len(waiting), [number for number in waiting if number not in results]
-        if failed is None:
-            continue
-        if time.monotonic() - success > patience():
-            raise failed
-        pause = _FIRST_PAUSE if len(waiting) < before else min(2 * pause, _LONGEST_PAUSE)
-        (stop or threading.Event()).wait(pause * random.uniform(0.5, 1))
-    return [results[number] for number in range(len(calls))]
+    work = _Work(calls, stop or threading.Event(), what)
+    try:
+        return work.done()
+    finally:
+        work.caller.go()
 
 
-def _unless(stop: threading.Event | None, call: Callable[[], T]) -> T:
-    if stop is not None and stop.is_set():
-        raise Stopped("the loop has ended")
-    return call()
+def result_of(future: Future[T], seconds: float) -> T:
+    """What a coroutine returns. It is cancelled once nobody waits any more for the call that this thread makes.
+
+    Raises:
+        TimeoutError: it has not returned in so many seconds.
+    """
+    caller: _Caller | None = getattr(_of_thread, "caller", None)
+    if caller is not None:
+        caller.waits_for(future)
+    try:
+        return future.result(seconds)
+    except FutureTimeoutError:
+        if future.done():
+            raise
+        raise TimeoutError(f"no answer came within {seconds:.0f} s") from None
+    finally:
+        future.cancel()
+        if caller is not None:
+            caller.has(future)
+
+
+class _Caller:
+    """A thread that waits for calls, as those see it that make them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waits_for: set[Future[Any]] = set()
+        self._gone = False
+
+    def waits_for(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._waits_for.add(future)
+            gone = self._gone
+        if gone:
+            future.cancel()
+
+    def has(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._waits_for.discard(future)
+
+    def go(self) -> None:
+        with self._lock:
+            self._gone = True
+            under_way = list(self._waits_for)
+        for future in under_way:
+            future.cancel()
+
+
+class _Work:
+    """Calls of one caller: which wait, which are under way, and which are tried again when."""
+
+    def __init__(self, calls: Sequence[Callable[[], Any]], stop: threading.Event, what: str) -> None:
+        self.caller = _Caller()
+        self._calls, self._stop, self._what = calls, stop, what
+        self._results: dict[int, Any] = {}
+        self._ready = deque(range(len(calls)))
+        self._running: dict[Future[Any], int] = {}
+        self._later: list[tuple[float, int]] = []  # a heap
+        self._pauses: dict[int, float] = {}
+        self._success = time.monotonic()
+        self._warned = False
+
+    def done(self) -> list[Any]:
+        try:
+            while len(self._results) < len(self._calls):
+                if _program_ends.is_set():
+                    self._stop.set()
+                if self._stop.is_set():
+                    raise Stopped("the loop has ended")
+                self._begin()
+                if self._running:
+                    for future in wait(self._running, _LOOK, FIRST_COMPLETED).done:
+                        self._look_at(future)
+                else:
+                    self._stop.wait(_LOOK)
+            return [self._results[number] for number in range(len(self._calls))]
+        finally:
+            for future in self._running:
+                future.cancel()
+
+    def _begin(self) -> None:
+        while self._later and self._later[0][0] <= time.monotonic():
+            self._ready.append(heapq.heappop(self._later)[1])
+        while self._ready and len(self._running) < AT_ONCE:
+            number = self._ready.popleft()
+            try:
+                self._running[_pool().submit(self._called, self._calls[number])] = number
+            except RuntimeError:  # the interpreter ends
+                raise Stopped("the program ends") from None
+
+    def _called(self, call: Callable[[], T]) -> T:
+        """In a thread of the pool."""
+        _of_thread.caller = self.caller
+        try:
+            return call()
+        finally:
+            _of_thread.caller = None
+
+    def _look_at(self, future: Future[Any]) -> None:
+        number = self._running.pop(future)
+        why = future.exception()
+        if why is None:
+            self._results[number] = future.result()
+            self._success = time.monotonic()
+            return
+        waited = time.monotonic() - self._success
+        if not may_pass(why) or waited > patience():
+            raise why
+        if waited > _SILENCE and not self._warned:
+            self._warned = True
+            warn(f"{self._what} cannot be read since {waited:.0f} s; it is tried again for {patience():.0f} s in all: {told(why)}")
+        pause = min(2 * self._pauses.get(number, _FIRST_PAUSE / 2), _LONGEST_PAUSE)
+        self._pauses[number] = pause
+        heapq.heappush(self._later, (time.monotonic() + pause * random.uniform(0.5, 1), number))
 
 
 def _pool() -> ThreadPoolExecutor:

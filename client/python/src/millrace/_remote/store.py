@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
+from millrace._remote.ranges import AT_ONCE
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, Unsupported
 
@@ -22,15 +22,17 @@ _PACKAGES = {
     "https": "aiohttp",
     "http": "aiohttp",
 }
+_S3 = ("s3", "s3a")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_VERSIONS = ("ETag", "etag", "generation", "blob_id", "md5Hash", "content_md5", "Content-MD5", "LastModified", "last_modified", "updated")
+_VERSIONS = ("ETag", "etag", "generation", "blob_id", "md5Hash", "content_md5", "Content-MD5", "LastModified", "last_modified", "updated", "Last-Modified")
 
 
 def shown(url: str) -> str:
     """The URL for people, without what may be secret: a query with its signature, a user's name."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return path_text(urlunsplit((parts.scheme, host, parts.path, "...", "") if parts.query else (parts.scheme, host, parts.path, "", "")))
+    before, query, _ = url.partition("?")
+    scheme, separator, rest = before.partition("://")
+    host, slash, path = rest.partition("/")
+    return path_text(f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{query and '?...'}")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Store:
     """
 
     scheme: str
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
 
     @staticmethod
     def of(url: str, options: Mapping[str, Any] | None = None) -> Store:
@@ -60,17 +62,37 @@ class Store:
         store.files()
         return store
 
+    @property
+    def http(self) -> bool:
+        """Whether its URLs are plain HTTP's."""
+        return self.scheme in ("http", "https")
+
     def files(self) -> Any:
         """Its file system of fsspec's, of this process. What it lists is not kept, so that it tells what is there now."""
         package = _PACKAGES[self.scheme]
         try:
             import fsspec
 
-            return fsspec.filesystem(self.scheme, use_listings_cache=False, **dict(self.options))
+            files = fsspec.filesystem(self.scheme, use_listings_cache=False, **self._options())
         except ImportError as why:
             raise Unsupported(f"{self.scheme}:// is read by fsspec and {package}: pip install fsspec {package}") from why
-        except (TypeError, ValueError) as why:
+        except (KeyError, TypeError, ValueError) as why:
             raise InvalidRequest(f"{self.scheme}://: the store cannot be opened with these storage_options: {why}") from why
+        if self.scheme in _S3:
+            files.retries = 1  # this instance's: with these options nobody else has it
+        return files
+
+    def _options(self) -> dict[str, Any]:
+        """With what has to be different from its defaults: as many connections as there are reads; retries are those of ``ranges`` alone,
+        which can be given up; and no compression on the way, in which ranges would be others.
+        """
+        options = dict(self.options)
+        if self.scheme in _S3:
+            own = {"max_pool_connections": 2 * AT_ONCE, "retries": {"mode": "standard", "total_max_attempts": 1}}
+            options["config_kwargs"] = {**own, **options.get("config_kwargs", {})}
+        elif self.http:
+            options["headers"] = {"Accept-Encoding": "identity", **options.get("headers", {})}
+        return options
 
     def path(self, url: str) -> str:
         """What fsspec calls it."""
