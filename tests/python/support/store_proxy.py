@@ -30,7 +30,7 @@ class Fault:
             ``"GET /bucket/key bytes=0-99"``.
         status: this answer instead of the server's: 403, 404, 500, 503; 0: the server's.
         cut: bytes of the answer's body after which the connection is cut; None: it is not. 0 cuts before the answer's head as well.
-        hang: no answer ever; the connection stays.
+        hang: no answer ever; the connection stays, until the client closes it or the fault is removed.
         delay: seconds before the request is passed on, beside the proxy's own.
         times: of how many requests at most; None: of all.
         share: of the requests that fit, which share is befallen, drawn by chance from ``seed``.
@@ -73,14 +73,15 @@ class StoreProxy:
         delay: seconds before each request is passed on.
         requests: what was asked for, as ``Fault.match`` sees it.
         bytes: of answers' bodies, sent to clients.
-        open: connections of clients that are there now.
+        under_way: requests that have no answer yet.
+        most: of them at the same time, at most.
     """
 
     def __init__(self, target: str) -> None:
         self.delay = 0.0
         self.requests: list[str] = []
         self.bytes = 0
-        self.open = 0
+        self.under_way = self.most = 0
         self._faults: list[Fault] = []
         self._host, self._port = urlsplit(target).hostname, urlsplit(target).port
         self._loop = asyncio.new_event_loop()
@@ -121,7 +122,7 @@ class StoreProxy:
     def clear(self) -> None:
         """No faults, no delay, counts of zero."""
         self._faults = []
-        self.delay, self.requests, self.bytes = 0.0, [], 0
+        self.delay, self.requests, self.bytes, self.most = 0.0, [], 0, 0
 
     def count(self, match: str) -> int:
         """How many requests it fits."""
@@ -140,7 +141,6 @@ class StoreProxy:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        self.open += 1
         try:
             while await self._one(reader, writer):
                 pass
@@ -148,7 +148,6 @@ class StoreProxy:
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             writer.transport.abort()
         finally:
-            self.open -= 1
             self._tasks.discard(task)
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
@@ -161,10 +160,21 @@ class StoreProxy:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         what = f"{method} {path} {headers.get('range', '')}".rstrip()
         self.requests.append(what)
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            return await self._answered(method, what, head, body, reader, writer)
+        finally:
+            self.under_way -= 1
+
+    async def _answered(
+        self, method: str, what: str, head: bytes, body: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         fault = next((one for one in reversed(self._faults) if one.befalls(what)), Fault())
         await asyncio.sleep(self.delay + fault.delay)
         if fault.hang:
-            await self._hang(fault)
+            while any(one is fault for one in self._faults) and not reader.at_eof():
+                await asyncio.sleep(0.02)
             return False
         if fault.cut == 0:
             return False
@@ -175,10 +185,6 @@ class StoreProxy:
             await writer.drain()
             return True
         return await self._passed_on(method, head, body, writer, fault)
-
-    async def _hang(self, fault: Fault) -> None:
-        while any(one is fault for one in self._faults):
-            await asyncio.sleep(0.02)
 
     async def _passed_on(self, method: str, head: bytes, body: bytes, writer: asyncio.StreamWriter, fault: Fault) -> bool:
         there, to = await asyncio.open_connection(self._host, self._port, limit=1 << 20)

@@ -22,8 +22,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError  # TimeoutError itself from Python 3.11 on
 from typing import Any, TypeVar
 
-from millrace._remote.causes import may_pass, told
 from millrace._process.warn import warn
+from millrace._remote.causes import may_pass, told
 
 T = TypeVar("T")
 
@@ -134,7 +134,6 @@ class _Work:
         self._ready = deque(range(len(calls)))
         self._running: dict[Future[Any], int] = {}
         self._later: list[tuple[float, int]] = []  # a heap
-        self._pauses: dict[int, float] = {}
         self._success = time.monotonic()
         self._warned = False
 
@@ -187,8 +186,7 @@ class _Work:
         if waited > _SILENCE and not self._warned:
             self._warned = True
             warn(f"{self._what} cannot be read since {waited:.0f} s; it is tried again for {patience():.0f} s in all: {told(why)}")
-        pause = min(2 * self._pauses.get(number, _FIRST_PAUSE / 2), _LONGEST_PAUSE)
-        self._pauses[number] = pause
+        pause = min(max(_FIRST_PAUSE, waited / 2), _LONGEST_PAUSE)  # as long as others succeed, the store is no busier than it was
         heapq.heappush(self._later, (time.monotonic() + pause * random.uniform(0.5, 1), number))
 
 

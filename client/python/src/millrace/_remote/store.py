@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +26,26 @@ _PACKAGES = {
 }
 _S3 = ("s3", "s3a")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_VERSIONS = ("ETag", "etag", "generation", "blob_id", "md5Hash", "content_md5", "Content-MD5", "LastModified", "last_modified", "updated", "Last-Modified")
+_VERSIONS = (
+    *("ETag", "etag", "generation", "blob_id", "md5Hash", "content_md5", "Content-MD5"),
+    *("LastModified", "last_modified", "updated", "Last-Modified"),
+)
+
+
+_lock = threading.Lock()
+_own: dict[tuple[str, str], tuple[Store, Any]] = {}  # with the store, for its options to stay what the key says
+_inherited: list[object] = []
+
+
+def _after_fork_in_child() -> None:
+    """The parent's file systems are kept unused: closing their connections would take them out of the parent's event loop as well."""
+    global _lock, _own
+    _lock = threading.Lock()
+    _inherited.append(_own)
+    _own = {}
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def shown(url: str) -> str:
@@ -73,18 +94,27 @@ class Store:
         try:
             import fsspec
 
-            files = fsspec.filesystem(self.scheme, use_listings_cache=False, **self._options())
+            kind = fsspec.get_filesystem_class(self.scheme)
+            if not getattr(kind, "async_impl", False):
+                return fsspec.filesystem(self.scheme, use_listings_cache=False, **dict(self.options))  # one for each thread
+            with _lock:
+                key = (self.scheme, repr(self.options))
+                if key not in _own:
+                    _own[key] = (self, kind(use_listings_cache=False, skip_instance_cache=True, **self._options()))
+                files = _own[key][1]
         except ImportError as why:
             raise Unsupported(f"{self.scheme}:// is read by fsspec and {package}: pip install fsspec {package}") from why
         except (KeyError, TypeError, ValueError) as why:
             raise InvalidRequest(f"{self.scheme}://: the store cannot be opened with these storage_options: {why}") from why
         if self.scheme in _S3:
-            files.retries = 1  # this instance's: with these options nobody else has it
+            files.retries = 1
         return files
 
     def _options(self) -> dict[str, Any]:
-        """With what has to be different from its defaults: as many connections as there are reads; retries are those of ``ranges`` alone,
-        which can be given up; and no compression on the way, in which ranges would be others.
+        """With other defaults.
+
+        As many connections as there are reads; retries are those of ``ranges`` alone, which can be given up; no compression on the way, in
+        which ranges would be others.
         """
         options = dict(self.options)
         if self.scheme in _S3:
