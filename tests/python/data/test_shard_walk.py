@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import shutil
@@ -20,7 +21,7 @@ from archives import by_tarfile, gnu_tar, random_tar, write_tar
 def walked(path: Path) -> tuple[list[tuple[bytes, int, int]], Walk]:
     file = os.open(path, os.O_RDONLY)
     try:
-        walk = Walk(file, os.fstat(file).st_size)
+        walk = Walk(functools.partial(os.pread, file), os.fstat(file).st_size)
         found = []
         for batch in walk.batches():
             found += zip(batch.names, batch.offsets, batch.sizes, strict=True)

@@ -78,6 +78,7 @@ from millrace.samples import DatasetSample, Part, Path, Sample
 if _TYPE_CHECKING:
     from millrace import recipes, steps
     from millrace._blocks.tar import CompressedShards
+    from millrace._remote.shards import RemoteShards
     from millrace._shards.shards import Shards
     from millrace._shards.table import ShardWarning
     from millrace._sheets.preview import Preview, preview
@@ -92,6 +93,7 @@ _LATER = {
     "PrivateDaemon": "private_daemon",
     "ShardWarning": "_shards.table",
     "CompressedShards": "_blocks.tar",
+    "RemoteShards": "_remote.shards",
     "Shards": "_shards.shards",
     "mask_recipe": "pairs",
     "preview": "_sheets.preview",
@@ -173,6 +175,7 @@ __all__ = [
     "RandomShorterSide",
     "Recipe",
     "Released",
+    "RemoteShards",
     "ResourceExhausted",
     "Ring",
     "RingRoom",

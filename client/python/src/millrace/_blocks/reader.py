@@ -70,7 +70,7 @@ class BlockReader:
         self._to_read = deque(self._loads.values())
         self._held = self._given = 0
         self._stop = threading.Event()
-        self._threads = ThreadPoolExecutor(_THREADS, "millrace-blocks")
+        self._threads = ThreadPoolExecutor(source.at_once or _THREADS, "millrace-blocks")
         self._fill()
 
     def take(self, samples: NDArray[np.int64]) -> list[Row | None]:

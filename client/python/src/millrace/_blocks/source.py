@@ -24,6 +24,8 @@ class BlockSource(abc.ABC):
     """The labels' names, in the order of the labels; none: unknown."""
     columns: tuple[str, ...] = ()
     """What follows the image in a row: the names of ``Row.values``; ``"label"`` is the label."""
+    at_once: int = 0
+    """Blocks that a loader reads at the same time; 0: as many as are good for what a processor unpacks."""
 
     @property
     @abc.abstractmethod

@@ -18,7 +18,7 @@ from millrace._data.file_parts import of_paths
 from millrace._data.image_folder import FolderDataset
 from millrace._tables.parquet import Parquet
 from millrace._transforms.transform import same_transform
-from millrace._wire.messages import path_bytes, path_text
+from millrace._wire.messages import is_url, path_bytes, path_text
 from millrace.encoded import Encoded, is_encoded_source
 from millrace.errors import InvalidRequest
 from millrace.manifest import is_manifest, read_manifest
@@ -223,6 +223,7 @@ def _refuse_container(path: str) -> None:
         ((".parquet",), "Parquet"),
     ):
         if path.lower().endswith(endings):
+            kind = "RemoteShards" if kind == "Shards" and is_url(path) else kind
             raise InvalidRequest(f"loader: {path_text(path)} is no folder: give millrace.{kind}({path!r})")
 
 

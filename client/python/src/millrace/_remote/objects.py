@@ -44,12 +44,18 @@ class RemoteObject:
     def __repr__(self) -> str:
         return f"<RemoteObject {self.name} of {self.size} bytes>"
 
-    def read(self, pieces: Sequence[tuple[int, int]], stop: threading.Event | None = None) -> list[memoryview]:
+    @property
+    def identity(self) -> str:
+        """Of this version, for fingerprints and names of what is kept of it. A URL that is signed anew stays the same object."""
+        return f"{self.name if self.version else self.url} {self.size} {self.version}"
+
+    def read(self, pieces: Sequence[tuple[int, int]], stop: threading.Event | None = None, *, look: bool = True) -> list[memoryview]:
         """The bytes of pieces, all of one version of the object.
 
         Args:
             pieces: of each where it begins and how long it is, within the object.
             stop: once it is set, reading ends.
+            look: whether to look afterwards if the object is the same; else the caller does: ``check``.
 
         Returns:
             Of each its bytes, read-only.
@@ -64,7 +70,8 @@ class RemoteObject:
             for at in range(0, length, RANGE):
                 calls.append(functools.partial(self._into, buffer, at, begin + at, min(RANGE, length - at)))
         self._tried(lambda: all_done(calls, stop, self.name))
-        self.check(stop)
+        if look:
+            self.check(stop)
         return [memoryview(buffer).toreadonly() for buffer in buffers]
 
     def check(self, stop: threading.Event | None = None) -> None:

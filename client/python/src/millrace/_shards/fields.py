@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -46,22 +46,35 @@ class Fields(Sequence[Any]):
             Error: as ``Pieces.read``.
         """
         pieces = self.pieces.taken(ids)
-        return [None if data is None else self._value(data, pieces, number) for number, data in enumerate(pieces.read())]
+        name = pieces.name
+        return [None if data is None else value_of(data, self.extension, name, number) for number, data in enumerate(pieces.read())]
 
     def narrowed(self, ids: NDArray[np.int64]) -> Fields:
         """The column of those samples, unread."""
         return Fields(self.pieces.taken(ids), self.extension)
 
-    def _value(self, data: bytes, pieces: Pieces, number: int) -> Any:
-        kind = self.extension.rpartition(".")[2]
-        try:
-            if kind in _JSON:
-                return json.loads(data)
-            if kind in _TEXTS:
-                return data.decode()
-            return int(data) if kind in _NUMBERS else data
-        except (ValueError, RecursionError) as why:
-            raise InvalidRequest(f"shards: the {self.extension} at {pieces.name(number)} is none: {why}") from why
+
+def value_of(data: bytes, extension: str, name: Callable[[int], str], number: int) -> Any:
+    """What a member says, as ``Fields`` has it.
+
+    Args:
+        data: the member's.
+        extension: of it, lower case.
+        name: makes a name for people of ``number``.
+        number: which of the members it is.
+
+    Raises:
+        InvalidRequest: it is not what its extension says; names it.
+    """
+    kind = extension.rpartition(".")[2]
+    try:
+        if kind in _JSON:
+            return json.loads(data)
+        if kind in _TEXTS:
+            return data.decode()
+        return int(data) if kind in _NUMBERS else data
+    except (ValueError, RecursionError) as why:
+        raise InvalidRequest(f"shards: the {extension} at {name(number)} is none: {why}") from why
 
 
 class Names(Sequence[str]):

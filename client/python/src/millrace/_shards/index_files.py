@@ -105,18 +105,23 @@ def _read(shard: str) -> Indexed | None:
 def _read_of(shard: ShardFile) -> Indexed | None:
     for path in (beside(shard.path), in_cache(shard.path)):
         with contextlib.suppress(OSError, NoIndex):
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-            with open(file, "rb", buffering=0) as opened:
-                status = os.fstat(file)
-                if status.st_size > _LARGEST or not stat.S_ISREG(status.st_mode):
-                    continue
-                index = index_of(opened.readall())
+            index, modified_ns = index_in(path)
             told = index.told
             same = told is not None and (told.size, told.modified_ns) == (shard.size, shard.modified_ns)
-            newer = told is None and status.st_mtime_ns >= shard.modified_ns
+            newer = told is None and modified_ns >= shard.modified_ns
             if (same or newer) and shard.fits(index):
                 return Indexed(shard.path, shard.size, shard.modified_ns, index, kept=path)
     return None
+
+
+def index_in(path: str) -> tuple[Index, int]:
+    """The index in a file, and the file's time. Raises OSError; NoIndex: it is none."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(file, "rb", buffering=0) as opened:
+        status = os.fstat(file)
+        if status.st_size > _LARGEST or not stat.S_ISREG(status.st_mode):
+            raise NoIndex("it is no regular file, or too large")
+        return index_of(opened.readall()), status.st_mtime_ns
 
 
 class _Making:
@@ -164,7 +169,7 @@ def make(shard: ShardFile) -> Indexed:
         places = [beside(shard.path)] if is_dalis(text) and _is_free(beside(shard.path)) else []
         for path in (*places, in_cache(shard.path)):
             with contextlib.suppress(OSError):
-                _write_whole(path, text)
+                write_whole(path, text)
                 kept = path
                 break
     return Indexed(shard.path, shard.size, shard.modified_ns, index_of(text), damage, last, kept, True)
@@ -189,7 +194,7 @@ def _is_free(path: str) -> bool:
         os.close(file)
 
 
-def _write_whole(path: str, data: bytes) -> None:
+def write_whole(path: str, data: bytes) -> None:
     """Puts a file there that is whole at any moment, or leaves what was there. Raises OSError."""
     folder, name = os.path.split(path)
     if path.startswith(os.path.dirname(in_cache(path)) + os.sep):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+from collections.abc import Callable
 from typing import NamedTuple
 
 _MOST = 1 << 22  # bytes that the headers of one member may have
@@ -44,9 +45,9 @@ class OddMember(NamedTuple):
 class OddMembers:
     """Reads members one at a time, wherever the walk has come to. Belongs to one thread."""
 
-    def __init__(self, file: int) -> None:
-        """``file``: a descriptor, which stays the caller's."""
-        self._bytes = _Bounded(file)
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        """``read``: so many bytes from an offset on, as ``os.pread``."""
+        self._bytes = _Bounded(read)
         self._tar: tarfile.TarFile | None = None
 
     @property
@@ -90,8 +91,8 @@ class _TooLarge(Exception):
 class _Bounded(io.RawIOBase):
     """A file of which ``left`` bytes may be read."""
 
-    def __init__(self, file: int) -> None:
-        self._file, self._at, self.left = file, 0, _MOST
+    def __init__(self, read: Callable[[int, int], bytes]) -> None:
+        self._read, self._at, self.left = read, 0, _MOST
 
     def seekable(self) -> bool:
         return True
@@ -111,7 +112,7 @@ class _Bounded(io.RawIOBase):
     def read(self, count: int = -1) -> bytes:
         if count < 0 or count > self.left:
             raise _TooLarge
-        data = os.pread(self._file, count, self._at)
+        data = self._read(count, self._at)
         self._at += len(data)
         self.left -= len(data)
         return data

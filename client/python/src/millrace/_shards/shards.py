@@ -17,7 +17,7 @@ from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 from millrace.sample_list import Samples
 
-_KEY = "__key__"
+KEY = "__key__"
 
 
 class Shards(Samples):
@@ -62,14 +62,14 @@ class Shards(Samples):
             FailedPrecondition: a shard is being written to.
         """
         table = opened(source, extensions_of(image, "image"))
-        extension = "cls" if label is None else _plain(label, "label") if label else ""
+        extension = label_extension(label)
         found = table.labels(extension, bool(len(classes))) if extension else None
         if found is None and label:
             raise InvalidRequest(f'shards: no sample has a {label}; label="" reads no labels')
         more: dict[str, Any] = {}
         self.paths = table.parts()
         for name in extensions_of(columns, "columns") if columns else ():
-            more[name] = Keys(self.paths.members) if name == _KEY else table.column(name)  # type: ignore[arg-type]
+            more[name] = Keys(self.paths.members) if name == KEY else table.column(name)  # type: ignore[arg-type]
         table.report(strict)
         self.labels = (more if found is None else {"label": found, **more}) if more else found
         self.classes = ()
@@ -94,6 +94,11 @@ def extensions_of(given: Any, argument: str) -> list[str]:
     if not names:
         raise InvalidRequest(f"shards: {argument} has no extension")
     return [_plain(name, argument) for name in names]
+
+
+def label_extension(label: str | None) -> str:
+    """That of the labels; empty: they are not wanted. Raises InvalidRequest: it is none."""
+    return "cls" if label is None else _plain(label, "label") if label else ""
 
 
 def _plain(name: Any, argument: str) -> str:

@@ -51,7 +51,8 @@ def _meant(text: str) -> Iterator[str]:
         raise InvalidRequest(f"shards: no path: {text[:100]!r}")
     if is_url(text) or text.startswith("pipe:"):
         raise InvalidRequest(
-            f"shards: {path_text(text)} is a URL, and shards are files of this host's: copy them beneath the daemon's roots"
+            f"shards: {path_text(text)} is a URL, and millrace.Shards reads files of this host: give millrace.RemoteShards({text!r}), or "
+            "copy them beneath the daemon's roots"
         )
     path = os.path.abspath(text)
     if os.path.isdir(path):

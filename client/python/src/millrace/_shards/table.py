@@ -53,7 +53,7 @@ class Table:
 
     def parts(self, members: Sequence[NDArray[np.int64]] | None = None) -> FileParts:
         """The images as parts of files, or other members of the same samples."""
-        pieces = self._pieces(self.images if members is None else members)
+        pieces = self.pieces(self.images if members is None else members)
         named = [self._names(shard, some) for shard, some in zip(self.shards, self.images if members is None else members, strict=True)]
         return FileParts(
             pieces.files,
@@ -71,7 +71,8 @@ class Table:
             return Names.of(map(index.name, members.tolist()))
         return gathered(np.frombuffer(index.text, np.uint8), index.begins[4 * members + 3], index.ends[4 * members + 3])
 
-    def _pieces(self, members: Sequence[NDArray[np.int64]]) -> Pieces:
+    def pieces(self, members: Sequence[NDArray[np.int64]]) -> Pieces:
+        """Where members lie, of each shard those of some samples, -1: there is none."""
         indexes = [shard.members for shard in self.shards]
         offsets, lengths = [], []
         for index, some in zip(indexes, members, strict=True):
@@ -98,7 +99,7 @@ class Table:
 
     def column(self, extension: str) -> Fields:
         """A column that is read when it is asked for."""
-        return Fields(self._pieces(self.members(extension)), extension)
+        return Fields(self.pieces(self.members(extension)), extension)
 
     def labels(self, extension: str, texts: bool) -> Any:
         """The samples' labels: int64 [N], or with ``texts`` what they are, whole numbers or else a list of texts; None: no sample has one.
@@ -106,6 +107,23 @@ class Table:
         Raises:
             InvalidRequest: some samples have no such member, or it is no number; names the first.
         """
+        members = self.label_members(extension)
+        if members is None:
+            return None
+        known = self.known_numbers(extension)
+        if known is not None:
+            return known
+        pieces = self.pieces(members)
+        if int(pieces.lengths.max()) > _LONGEST_LABEL:
+            raise InvalidRequest(f"shards: the {extension} at {pieces.name(int(pieces.lengths.argmax()))} is too long for a label")
+        data = pieces.read()
+        try:
+            return np.fromiter(map(int, data), np.int64, len(data))  # type: ignore[arg-type]
+        except (ValueError, OverflowError):
+            return [_text(each, pieces, number) for number, each in enumerate(data)] if texts else _refuse(data, pieces, extension)
+
+    def label_members(self, extension: str) -> list[NDArray[np.int64]] | None:
+        """As ``members``; None: no sample has one. Raises InvalidRequest: some have none; names the first."""
         members = self.members(extension)
         missing = [np.flatnonzero(some < 0) for some in members]
         without, count = sum(map(len, missing)), sum(map(len, members))
@@ -118,17 +136,13 @@ class Table:
                 f"shards: {without} of {count} samples have no {extension}, such as {path_text(image)} in "
                 f'{path_text(self.shards[number].path)}; label="" reads no labels'
             )
+        return members
+
+    def known_numbers(self, extension: str) -> NDArray[np.int64] | None:
+        """The numbers in the members with that extension, as the indexes say them; None: one does not."""
         known = [self._numbers(shard, samples, extension) for shard, samples in zip(self.shards, self.samples, strict=True)]
-        if all(numbers is not None for numbers in known):
-            return np.concatenate([numbers for numbers in known if numbers is not None])
-        pieces = self._pieces(members)
-        if int(pieces.lengths.max()) > _LONGEST_LABEL:
-            raise InvalidRequest(f"shards: the {extension} at {pieces.name(int(pieces.lengths.argmax()))} is too long for a label")
-        data = pieces.read()
-        try:
-            return np.fromiter(map(int, data), np.int64, len(data))  # type: ignore[arg-type]
-        except (ValueError, OverflowError):
-            return [_text(each, pieces, number) for number, each in enumerate(data)] if texts else _refuse(data, pieces, extension)
+        said = [numbers for numbers in known if numbers is not None]
+        return np.concatenate(said) if len(said) == len(known) else None
 
     def _numbers(self, shard: Indexed, samples: NDArray[np.int64], extension: str) -> NDArray[np.int64] | None:
         if not len(samples):
@@ -190,7 +204,11 @@ def opened(source: Any, image: Sequence[str]) -> Table:
     """
     paths = shards_of(source)
     with ListingBar(f"{len(paths)} shards", "indexing", " shards") as bar:
-        shards = indexed(paths, bar)
+        return table_of(indexed(paths, bar), image)
+
+
+def table_of(shards: list[Indexed], image: Sequence[str]) -> Table:
+    """As ``opened``, of shards whose members are known."""
     table = Table(shards)
     wanted = [extension.encode() for extension in image]
     without, example = 0, ""
@@ -212,6 +230,6 @@ def opened(source: Any, image: Sequence[str]) -> Table:
         has = f"the members' extensions are {', '.join(extensions[:10])}; name the image's in image=" if extensions else "they are empty"
         broken = next((f"; {shard.damaged()}" for shard in shards if shard.damage is not None), "")
         raise InvalidRequest(
-            f"shards: there is no image in {path_text(paths[0])}{' and the others' if len(paths) > 1 else ''}: {has}{broken}"
+            f"shards: there is no image in {path_text(shards[0].path)}{' and the others' if len(shards) > 1 else ''}: {has}{broken}"
         )
     return table

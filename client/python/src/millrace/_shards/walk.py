@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from millrace._shards.headers import BLOCK, names_of, plain, table_of
@@ -46,15 +45,15 @@ class Walk:
         last: the name of the last member: of a cut archive the one whose data are not whole.
     """
 
-    def __init__(self, file: int, size: int) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         """Begins one.
 
         Args:
-            file: a descriptor that stays open meanwhile.
-            size: of the file, in bytes.
+            read: so many bytes from an offset on, as ``os.pread``: fewer at the archive's end.
+            size: of the archive, in bytes.
         """
-        self._file, self._size = file, size
-        self._odd = OddMembers(file)
+        self._read, self._size = read, size
+        self._odd = OddMembers(read)
         self._window = _FAR
         self._at = 0
         self.damage: Damage | None = None
@@ -62,7 +61,7 @@ class Walk:
         self.last = b""
 
     def batches(self) -> Iterator[Members]:
-        """The members, some at a time. Raises OSError: the file cannot be read."""
+        """The members, some at a time. Raises OSError: the archive cannot be read."""
         while self._at >= 0:
             batch = self._odd_one() if self._odd.only else self._some()
             if batch.names:
@@ -75,7 +74,7 @@ class Walk:
 
     def _some(self) -> Members:
         """Plain ones as far as they go, at most ``_AT_ONCE``; where the next is none, that one."""
-        read, file, total, window = os.pread, self._file, self._size, self._window
+        read, total, window = self._read, self._size, self._window
         headers: list[bytes] = []
         begins: list[int] = []  # of each header's member, which may have an extended header before it
         which: list[int] = []  # of each member's header
@@ -90,7 +89,7 @@ class Walk:
             near = at - start
             header = block[near : near + BLOCK]
             if len(header) < BLOCK:
-                block, start, near = read(file, window, at), at, 0
+                block, start, near = read(window, at), at, 0
                 header = block[:BLOCK]
                 if len(header) < BLOCK:
                     odd = True
@@ -103,7 +102,7 @@ class Walk:
                     odd = True
                     break
                 if near + there + BLOCK > len(block):
-                    block, start, near = read(file, max(window, there + BLOCK), at), at, 0
+                    block, start, near = read(max(window, there + BLOCK), at), at, 0
                 try:
                     name = name_in(block[near + BLOCK : near + BLOCK + length])
                 except NotPlain:
@@ -138,7 +137,7 @@ class Walk:
                 if size <= SHORT:
                     value = block[near + BLOCK : near + BLOCK + size]
                     if len(value) < size:  # it lies beyond what is read
-                        value = read(file, size, offset)
+                        value = read(size, offset)
                 data.append(value)
                 at = offset + ((size + 511) & ~511)
             elif kind in _WITHOUT_DATA:
@@ -203,7 +202,7 @@ class Walk:
     def _odd_one(self) -> Members:
         """The next member, whatever its headers are."""
         none, at = Members([], [], [], []), self._at
-        header = os.pread(self._file, BLOCK, at)
+        header = self._read(BLOCK, at)
         if header == _ZEROS:
             return self._ended()
         if len(header) < BLOCK:
@@ -228,7 +227,7 @@ class Walk:
             self._ends(Damage(at, "its data are cut off"))
             return none
         self._at = member.next
-        value = os.pread(self._file, member.size, member.offset) if member.size <= SHORT else None
+        value = self._read(member.size, member.offset) if member.size <= SHORT else None
         return Members([member.name], [member.offset], [member.size], [value])
 
 
