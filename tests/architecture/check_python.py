@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "sample_list": VALUES | {"_wire", "_data.columns", "_data.file_parts"},
     "manifest": VALUES | {"_wire", "sample_list"},
     "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options", "_shards.masks"},
-    "_tables": VALUES | {"_wire", "_data", "_blocks.parquet", "_loader.block_epoch", "encoded", "sample_list"},
+    "_tables": VALUES | {"_wire", "_data", "_remote", "_blocks.parquet", "_loader.block_epoch", "encoded", "sample_list"},
     "_data": VALUES | {
         "_wire", "_core", "_transforms", "_tables", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch",
         "_blocks.source", "_loader.block_epoch",
@@ -56,7 +56,7 @@ MAY_IMPORT = {
     "_remote": VALUES | {"_process", "_wire", "_core.listing_bar", "_data.endings", "_shards", "_blocks.source", "encoded"},
     # loaders
     "_blocks": VALUES | {
-        "_process", "_data.file_parts", "_shards.sources", "encoded", "_loader.permutation", "_loader.source_rows", "_loader.bad_images",
+        "_process", "_data.file_parts", "_remote", "_shards.sources", "encoded", "_loader.permutation", "_loader.source_rows", "_loader.bad_images",
     },
     "_loader": VALUES | {
         "_process", "_wire", "_memory", "_core", "client", "_recipe", "_transforms", "_data", "_blocks", "encoded", "pairs", "sample_list",

@@ -1,27 +1,56 @@
-"""Compressed Parquet files as a source in blocks: a block is a row group, read by pyarrow."""
+"""Parquet files as a source in blocks: a block is a row group, read by pyarrow."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from millrace._blocks.source import BlockSource
+from millrace._loader.bad_images import BadImageWarning
+from millrace._process.warn import warn
 from millrace.encoded import Row
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.samples import Path
 
 
+class TableFile(Protocol):
+    """A Parquet file, wherever it is."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def stamp(self) -> tuple[Any, ...]:
+        """What tells it from the one that replaces it."""
+
+    @property
+    def footer(self) -> Any:
+        """Its ``Footer``."""
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the paths in it are those of this host's files."""
+
+    def read(self, group: int, columns: Sequence[str], stop: threading.Event | None) -> Any:
+        """Those columns of a row group, as pyarrow's ``Table``.
+
+        Raises:
+            OSError: they cannot be read.
+            ValueError: they are damaged, or the file is another one now.
+        """
+
+
 class _Group(NamedTuple):
     """A row group: its file and number there."""
 
-    file: int
+    file: TableFile
     number: int
 
 
@@ -29,51 +58,41 @@ class ParquetBlocks(BlockSource):
     """Row groups of Parquet files with a column of encoded images."""
 
     def __init__(
-        self, files: Sequence[str], image: str, label: str | None = None, columns: Sequence[str] = (), classes: Sequence[str] = ()
+        self, files: Sequence[TableFile], image: str, label: str | None = None, columns: Sequence[str] = (), classes: Sequence[str] = ()
     ) -> None:
-        """Reads the files' footers.
+        """Reads nothing.
 
         Args:
-            files: paths, in the order of the samples.
+            files: in the order of the samples; with these columns.
             image: the column with the images: bytes, or Hugging Face's struct of ``bytes`` and ``path``.
             label: the column that becomes the label; None: none, every label is -1.
             columns: further ones that come with each batch.
             classes: the labels' names.
 
         Raises:
-            InvalidRequest: a file has no such column, is no Parquet file, or there are no rows; says which.
-            OSError: a file cannot be read.
+            InvalidRequest: there are no rows.
             Unsupported: pyarrow is not installed.
         """
         try:
             import pyarrow
-            import pyarrow.parquet
         except ImportError as why:
             raise Unsupported("Parquet files are read by pyarrow: pip install pyarrow") from why
-        self._arrow, self._parquet = pyarrow, pyarrow.parquet
-        self._files = [os.fspath(file) for file in files]
+        self._arrow = pyarrow
         self._image, self._label, self._others = image, label, tuple(columns)
         self.columns = (*(["label"] if label is not None else []), *columns)
         self.classes = tuple(classes)
-        self._stamps: list[tuple[int, int]] = []
         self._groups: list[_Group] = []
         sizes, taken = [], []
         told = hashlib.sha256(repr((image, label, self.columns)).encode())
-        for number, file in enumerate(self._files):
-            self._stamps.append(_stamp(file))
-            metadata, schema = self._footer(file)
-            missing = [name for name in self._wanted() if name not in schema.names]
-            if missing:
-                raise InvalidRequest(f"Parquet: {file} has no column {', '.join(map(repr, missing))}; it has {', '.join(schema.names)}")
-            for group in range(metadata.num_row_groups):
-                of_group = metadata.row_group(group)
-                if of_group.num_rows:
-                    self._groups.append(_Group(number, group))
-                    sizes.append(of_group.num_rows)
-                    taken.append(self._bytes_of(of_group))
-            told.update(repr((file, self._stamps[-1], sizes[len(sizes) - metadata.num_row_groups :])).encode("utf-8", "surrogateescape"))
+        for file in files:
+            rows = [count for count in file.footer.rows if count]
+            for group in (number for number, count in enumerate(file.footer.rows) if count):
+                self._groups.append(_Group(file, group))
+                taken.append(file.footer.bytes_of(group, self._wanted()))
+            sizes += rows
+            told.update(repr((file.name, file.stamp, rows)).encode("utf-8", "surrogateescape"))
         if not sizes:
-            raise InvalidRequest(f"Parquet: {self._files or 'no file'}: there are no rows")
+            raise InvalidRequest(f"Parquet: {', '.join(file.name for file in files[:3]) or 'no file'}: there are no rows")
         self._sizes, self._taken = np.array(sizes, np.int64), np.array(taken, np.int64)
         self._fingerprint = told.hexdigest()
 
@@ -95,35 +114,33 @@ class ParquetBlocks(BlockSource):
     def name_of(self, block: int) -> str:
         """``train-0.parquet, row group 3``."""
         group = self._groups[block]
-        return f"{self._files[group.file]}, row group {group.number}"
+        return f"{group.file.name}, row group {group.number}"
 
     def read(self, block: int, stop: threading.Event | None = None) -> list[Row]:
         """The images lie in the row group's own memory."""
         group = self._groups[block]
-        file = self._files[group.file]
-        if _stamp(file) != self._stamps[group.file]:
-            raise ValueError("the file has changed since it was opened: it has another size or time")
-        with self._parquet.ParquetFile(file, memory_map=False, pre_buffer=False) as opened:
-            table = opened.read_row_group(group.number, columns=list(self._wanted()), use_threads=False)
+        table = group.file.read(group.number, self._wanted(), stop)
         values = [table.column(name).to_pylist() for name in self._wanted()[1:]]
         rows = zip(*values, strict=True) if values else iter([()] * len(table))
         images = self._images(table.column(self._image))
+        if not group.file.on_host:
+            self._without_paths(images, self.name_of(block))
         return [Row(image, tuple(row), 0) for image, row in zip(images, rows, strict=True)]
 
     def _wanted(self) -> tuple[str, ...]:
         return (self._image, *([self._label] if self._label is not None else []), *self._others)
 
-    def _footer(self, file: str) -> tuple[Any, Any]:
-        try:
-            with self._parquet.ParquetFile(file) as opened:
-                return opened.metadata, opened.schema_arrow
-        except self._arrow.ArrowInvalid as why:
-            raise InvalidRequest(f"Parquet: {file} cannot be read: {why}") from why
-
-    def _bytes_of(self, group: Any) -> int:
-        wanted = set(self._wanted())
-        columns = (group.column(i) for i in range(group.num_columns))
-        return sum(column.total_uncompressed_size for column in columns if column.path_in_schema.partition(".")[0] in wanted)
+    def _without_paths(self, images: list[Any], name: str) -> None:
+        """Makes bad images of those that are paths only; raises InvalidRequest: all are."""
+        paths = [number for number, image in enumerate(images) if isinstance(image, Path)]
+        if not paths:
+            return
+        told = f"{name} has paths and no bytes, as of row {paths[0]} {images[paths[0]].path!r}"
+        if len(paths) == len(images):
+            raise InvalidRequest(f"Parquet: {told}: behind a URL images are bytes; millrace.RemoteFiles takes images' URLs")
+        for number in paths:
+            images[number] = b""
+        warn(f"Parquet: {told}, so {len(paths)} of its {len(images)} samples are bad images", BadImageWarning)
 
     def _images(self, column: Any) -> list[Any]:
         images: list[Any] = []
@@ -149,8 +166,3 @@ class ParquetBlocks(BlockSource):
                 path = paths[i].as_py() if paths is not None else None
                 images[i] = Path(path) if path else b""
         return images
-
-
-def _stamp(file: str) -> tuple[int, int]:
-    status = os.stat(file)
-    return status.st_size, status.st_mtime_ns

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from millrace._tables.page_headers import Damaged, struct_of
 
-_END = 8  # bytes: the footer's length, and PAR1
+END = 8
+"""Bytes at the end of a file: the footer's length, and ``PAR1``."""
 _DEEPEST = 32  # of the schema's nesting
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ENCODINGS = ("PLAIN", "", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY",
@@ -23,6 +25,7 @@ class ColumnChunk(NamedTuple):
         encodings: of its pages.
         values: rows, those without a value included.
         begin: of its data pages, bytes from the file's start.
+        first: of all its pages, that of its dictionary included.
         size: bytes of its pages in the file.
         uncompressed: bytes of them.
         alone: no dictionary, and in no other file.
@@ -33,6 +36,7 @@ class ColumnChunk(NamedTuple):
     encodings: tuple[str, ...]
     values: int
     begin: int
+    first: int
     size: int
     uncompressed: int
     alone: bool
@@ -51,6 +55,10 @@ class Footer(NamedTuple):
     groups: tuple[dict[str, ColumnChunk], ...]
     levels: dict[str, int]
 
+    def bytes_of(self, group: int, columns: Collection[str]) -> int:
+        """What those columns of a row group take, uncompressed."""
+        return sum(chunk.uncompressed for path, chunk in self.groups[group].items() if path.partition(".")[0] in columns)
+
 
 def footer_of(descriptor: int) -> Footer:
     """The footer of an open file.
@@ -60,11 +68,21 @@ def footer_of(descriptor: int) -> Footer:
         OSError: it cannot be read.
     """
     size = os.fstat(descriptor).st_size
-    end = os.pread(descriptor, _END, max(0, size - _END))
+    length = footer_length(os.pread(descriptor, END, max(0, size - END)), size)
+    return footer_in(os.pread(descriptor, length, size - END - length))
+
+
+def footer_length(end: bytes, size: int) -> int:
+    """The footer's bytes, which come before the ``END`` last ones of a file of that size. Raises Damaged: it has none."""
     length = int.from_bytes(end[:4], "little")
-    if len(end) < _END or end[4:] != b"PAR1" or length > size - _END:
+    if len(end) < END or end[4:] != b"PAR1" or length > size - END:
         raise Damaged("there is no footer of Parquet's at its end")
-    fields = struct_of(os.pread(descriptor, length, size - _END - length))
+    return length
+
+
+def footer_in(data: bytes) -> Footer:
+    """The footer that these bytes are. Raises Damaged: they are none."""
+    fields = struct_of(data)
     try:
         levels = _levels(fields[2])
         groups = tuple({_path(each): _chunk(each) for each in group[1]} for group in fields.get(4, []))
@@ -87,7 +105,9 @@ def _chunk(chunk: Any) -> ColumnChunk:
         raise ValueError("a number")
     kind, values, begin, size, uncompressed, codec = numbers
     names = tuple(_ENCODINGS[number] for number in told[2])
-    return ColumnChunk(kind, _CODECS[codec], names, values, begin, size, uncompressed, 11 not in told and not chunk.get(1))
+    dictionary = told.get(11)
+    first = dictionary if isinstance(dictionary, int) and 0 < dictionary < begin else begin
+    return ColumnChunk(kind, _CODECS[codec], names, values, begin, first, size, uncompressed, 11 not in told and not chunk.get(1))
 
 
 def _levels(schema: Any) -> dict[str, int]:

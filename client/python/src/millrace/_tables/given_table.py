@@ -82,11 +82,13 @@ def given_encoded(encoded: Encoded, shown: Any) -> Source:
 
 def given_parquet(parquet: Parquet, in_blocks: bool) -> Given:
     """Of a ``Parquet``; ``in_blocks``: what has no parts is read in blocks."""
+    from millrace._loader.block_epoch import GivenBlocks
+
+    if parquet.remote:
+        return GivenBlocks(parquet.blocks(), parquet)
     if parquet.names_files:
         return Files(parquet.samples())
     if in_blocks:
-        from millrace._loader.block_epoch import GivenBlocks
-
         try:
             samples = parquet.samples()
         except NotParts:

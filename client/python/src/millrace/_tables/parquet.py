@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from millrace._blocks.parquet import ParquetBlocks
 from millrace._data.columns import Column
+from millrace._remote.objects import is_remote
 from millrace._tables import parquet_files
 from millrace._tables.byte_ranges import NotParts
 from millrace._tables.lazy_columns import ArrowColumn, check_label, labels_of, number_column, samples_of
@@ -31,6 +32,10 @@ class Parquet:
     The column of images holds files' bytes, Hugging Face's struct of ``bytes`` and ``path``, or paths. Of bytes that are neither compressed
     nor encoded the daemon reads parts of the files, as it reads files of a folder. Others go through the loader: it reads whole row groups,
     which is slow in a random order. Write such files anew with ``compression={"image.bytes": "NONE"}``, see the documentation.
+
+    Behind URLs (``s3://``, ``gs://``, ``hf://``, ``https://``) the loader reads all files by row groups, in blocks: each epoch fetches of
+    each row group the columns that are named here, by ranges, and keeps none. Take ``shuffle="blocks"``, or no shuffling. A file that is
+    replaced meanwhile is noticed: its samples are bad images. Images are bytes there.
     """
 
     def __init__(
@@ -41,22 +46,31 @@ class Parquet:
         columns: Sequence[str] = (),
         *,
         root: AnyPath | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Reads the files' footers.
 
         Args:
-            source: a file, a pattern (``"train-*.parquet"``), a folder, or a list of these; beneath the daemon's roots.
+            source: a file, a pattern (``"train-*.parquet"``), a folder, or a list of these; beneath the daemon's roots, or URLs:
+                ``"s3://bucket/train-*.parquet"``, ``"s3://bucket/train-{0000..0099}.parquet"``, ``"s3://bucket/train/"``.
             image: the column with the images.
             label: the column with the labels; None: none, every label is -1.
             columns: more columns; then the labels are a dictionary of these and ``"label"``, as with ``Samples``.
             root: the folder of a column of relative paths; None: the current one.
+            storage_options: of URLs, fsspec's: credentials, endpoint and the like.
 
         Raises:
             NotFound: there is no such file.
+            PermissionDenied: the store refuses it to these credentials.
+            OSError: a footer cannot be fetched; says URL and cause.
             InvalidRequest: a file is damaged or is none of Parquet's, or there is no such column: names those that there are.
-            Unsupported: pyarrow is not installed.
+            Unsupported: pyarrow is not installed, or what reads these URLs.
         """
-        self._files = parquet_files.opened_files(source)
+        self.remote = is_remote(source)
+        """Whether its files lie behind URLs."""
+        if storage_options is not None and not self.remote:
+            raise InvalidRequest("Parquet: storage_options are for URLs (s3://bucket/train-*.parquet)")
+        self._files = parquet_files.opened_objects(source, storage_options) if self.remote else parquet_files.opened_files(source)
         self.image, self.label, self.columns, self._root = image, label, tuple(columns), root
         schema = self._files.schema
         for name in (image, *(() if label is None else (label,)), *self.columns):
@@ -66,6 +80,11 @@ class Parquet:
                     f"Parquet: {self._files.paths[0]} has no column {name!r} ({argument}); it has {parquet_files.told_of(schema)}"
                 )
         self._content, self._paths = self._image_columns()
+        if self.remote and self._content is None:
+            raise InvalidRequest(
+                f"Parquet: the column {image!r} of {self._files.paths[0]} has paths: behind a URL images are bytes; millrace.RemoteFiles "
+                "takes images' URLs"
+            )
         self.classes: tuple[str, ...] = self._files.classes_of(label) if label is not None else ()
         """The labels' names, where Hugging Face's ``datasets`` wrote them down."""
         if not self._files.rows:
@@ -73,7 +92,7 @@ class Parquet:
 
     def blocks(self) -> ParquetBlocks:
         """The row groups, as a source in blocks."""
-        return ParquetBlocks(self._files.paths, self.image, self.label, self.columns, self.classes)
+        return ParquetBlocks(self._files.tables, self.image, self.label, self.columns, self.classes)
 
     @property
     def names_files(self) -> bool:
@@ -85,8 +104,10 @@ class Parquet:
 
         Raises:
             Exception: its images are compressed or encoded, so that they are no parts of the files.
-            InvalidRequest: a row has no image or no label, or a file is damaged.
+            InvalidRequest: a row has no image or no label, or a file is damaged; or its files lie behind URLs.
         """
+        if self.remote:
+            raise InvalidRequest(f"Parquet: {self._files.paths[0]}: files behind URLs have no places on this host; copy them to it")
         columns: dict[str, Column] = {name: self._column(name) for name in self.columns}
         label = None if self.label is None else self._label_column(self.label)
         labels = labels_of(label, columns)

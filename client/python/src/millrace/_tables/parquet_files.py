@@ -5,15 +5,17 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._remote.objects import objects_of
 from millrace._tables.footers import Footer, footer_of
 from millrace._tables.page_headers import Damaged
+from millrace._tables.table_files import LocalTable, RemoteTable, remote_tables
 from millrace._wire.messages import path_text
 from millrace.errors import Error, InvalidRequest, NotFound, Unsupported
 from millrace.samples import AnyPath
@@ -31,6 +33,7 @@ class ParquetFiles(NamedTuple):
         schema: pyarrow's, of the first.
         sizes: uint64 [F], bytes, when the footers were read.
         modified_ns: int64 [F], ``os.stat().st_mtime_ns`` then.
+        tables: of each what reads its row groups. Behind URLs, the paths are names for people, and the times 0.
     """
 
     paths: tuple[str, ...]
@@ -38,6 +41,12 @@ class ParquetFiles(NamedTuple):
     schema: Any
     sizes: NDArray[np.uint64]
     modified_ns: NDArray[np.int64]
+    tables: tuple[LocalTable | RemoteTable, ...]
+
+    @property
+    def remote(self) -> bool:
+        """Whether they lie behind URLs."""
+        return isinstance(self.tables[0], RemoteTable)
 
     @property
     def rows(self) -> int:
@@ -69,19 +78,41 @@ def opened_files(source: AnyPath | Sequence[AnyPath]) -> ParquetFiles:
         InvalidRequest: one is no Parquet file, or has other columns than the first.
         Unsupported: pyarrow is not installed.
     """
-    paths = tuple(_files_of(source))
-    footers, stamps, schema = [], [], None
-    for path in paths:
+    tables, schemas = [], []
+    for path in _files_of(source):
         footer, status = _footer(path)
-        stamps.append((status.st_size, status.st_mtime_ns))
-        footers.append(footer)
+        tables.append(LocalTable(path, (status.st_size, status.st_mtime_ns), footer, pyarrow()[1]))
         with opened_file(path) as file:
-            mine = file.schema_arrow
-            schema = mine if schema is None else schema
-            if not mine.remove_metadata().equals(schema.remove_metadata()):
-                raise InvalidRequest(f"Parquet: {path_text(path)} has {told_of(mine)}, and {path_text(paths[0])} has {told_of(schema)}")
-    sizes, times = zip(*stamps, strict=True)
-    return ParquetFiles(paths, tuple(footers), schema, np.array(sizes, np.uint64), np.array(times, np.int64))
+            schemas.append(file.schema_arrow)
+    return _of_one_schema(tables, schemas, [table.stamp[1] for table in tables])
+
+
+def opened_objects(source: Any, options: Mapping[str, Any] | None) -> ParquetFiles:
+    """Reads the footers of the files behind URLs that are meant.
+
+    Args:
+        source: as ``objects_of``.
+        options: fsspec's ``storage_options``.
+
+    Raises:
+        NotFound, PermissionDenied: one is not there, or cannot be read.
+        OSError: a footer cannot be read.
+        InvalidRequest, Unsupported: as ``opened_files``.
+    """
+    arrow = pyarrow()
+    tables = remote_tables(objects_of(source, _ENDINGS, "Parquet", options), arrow)
+    return _of_one_schema(tables, [table.schema for table in tables], [0] * len(tables))
+
+
+def _of_one_schema(tables: Sequence[LocalTable | RemoteTable], schemas: Sequence[Any], times: Sequence[int]) -> ParquetFiles:
+    first = schemas[0].remove_metadata()
+    for table, mine in zip(tables, schemas, strict=True):
+        if not mine.remove_metadata().equals(first):
+            told = f"{path_text(tables[0].name)} has {told_of(first)}"
+            raise InvalidRequest(f"Parquet: {path_text(table.name)} has {told_of(mine)}, and {told}")
+    sizes = np.array([table.stamp[0] for table in tables], np.uint64)
+    paths = tuple(table.name for table in tables)
+    return ParquetFiles(paths, tuple(table.footer for table in tables), schemas[0], sizes, np.array(times, np.int64), tuple(tables))
 
 
 @contextmanager
@@ -140,7 +171,7 @@ def _files_of(source: Any) -> Iterator[str]:
     for each in source:
         path = os.path.abspath(os.fsdecode(each))
         if "://" in os.fsdecode(each):
-            raise InvalidRequest(f"Parquet: {path_text(os.fsdecode(each))} is a URL, and files are meant: copy it to this host")
+            raise InvalidRequest(f"Parquet: URLs and files are not mixed: {path_text(os.fsdecode(each))} is a URL")
         if os.path.isdir(path):
             inside = sorted(name for name in os.listdir(path) if name.lower().endswith(_ENDINGS))
             some = [os.path.join(path, name) for name in inside]
