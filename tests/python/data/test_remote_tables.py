@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import tarfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import millrace
@@ -168,3 +170,63 @@ def test_a_table_goes_on_after_failures_of_the_store(make: Any, tables: str, sto
 def test_tables_of_any_server(make: Any, tables: str, object_store: ObjectStore) -> None:
     url = f"{object_store.url}/{tables.removeprefix('s3://')}".replace("*", "{0..1}")
     assert seen_of(make(millrace.Parquet(url))) == WHOLE
+
+
+def archive_of(numbers: range, kind: str) -> bytes:
+    """Those pictures and their labels in a tar archive."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=f"w:{kind}") as archive:
+        for n in numbers:
+            for name, data in ((f"{n:04}.png", png(n)), (f"{n:04}.cls", b"%d" % (n // EACH))):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+@pytest.fixture(name="shards")
+def shards_in_the_store(object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The pictures as three archives. Their pattern."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bucket = f"shards-{os.urandom(4).hex()}"
+    for number, kind in enumerate(("gz", "bz2", "")):
+        object_store.put(f"{bucket}/s-{number}.tar", archive_of(range(number * EACH, (number + 1) * EACH), kind))
+    return f"s3://{bucket}/s-{{0..2}}.tar"
+
+
+def test_shards_in_turn_and_shuffled(make: Any, shards: str, store_proxy: StoreProxy) -> None:
+    source = millrace.CompressedShards(shards, storage_options=store_proxy.options)
+
+    assert source.sizes.tolist() == [EACH] * 3
+    assert source.name_of(1) == shards.replace("{0..2}", "1")
+    assert seen_of(make(source)) == WHOLE
+    shuffled = seen_of(make(source, shuffle="blocks", seed=3))
+    assert sorted(shuffled) == WHOLE
+    assert [n for n, _, _ in shuffled] == block_order(source.sizes, 3, 3, 0).samples.tolist()
+    before = store_proxy.count("^GET /shards")
+    again = millrace.CompressedShards(shards, storage_options=store_proxy.options)
+    assert again.fingerprint == source.fingerprint
+    assert store_proxy.count("^GET /shards") == before  # the counts were kept
+
+
+def test_shards_that_are_replaced_cut_or_out_of_reach(
+    make: Any, shards: str, object_store: ObjectStore, store_proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = millrace.CompressedShards(shards, storage_options=store_proxy.options)
+    url = shards.replace("{0..2}", "0")
+    object_store.put(url.removeprefix("s3://"), archive_of(range(EACH), "gz")[:-60])
+    with pytest.warns(millrace.BadImageWarning) as said:
+        assert seen_of(make(source, on_error="skip")) == WHOLE[EACH:]
+    assert any(f"{url} cannot be read, so its {EACH} samples are bad images" in str(one.message) for one in said)
+    with pytest.warns(UserWarning, match=rf"{url} is damaged after /00\d\d"):
+        cut = millrace.CompressedShards(url, storage_options=store_proxy.options)
+    assert len(cut) < EACH
+
+    monkeypatch.setenv("MILLRACE_REMOTE_PATIENCE", "0.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    with store_proxy.fault(r"^GET .*s-2\.tar", cut=100), pytest.raises(OSError, match=r"s-2\.tar cannot be read"):
+        millrace.CompressedShards(shards.replace("{0..2}", "2"), storage_options=store_proxy.options)
+    with pytest.raises(millrace.NotFound, match=r"s-3\.tar cannot be opened: there is no such object"):
+        millrace.CompressedShards(shards.replace("2", "3"), storage_options=store_proxy.options)
+    with pytest.raises(millrace.InvalidRequest, match="storage_options are for URLs"):
+        millrace.CompressedShards("/data/x.tar.gz", storage_options={})
