@@ -21,7 +21,6 @@ from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, 
 from gpu_clients import Run, run
 from gpus import patient, simulated
 from object_store import object_store, one_proxy, store_proxy  # noqa: F401, fixtures
-from object_store import object_store, one_proxy, store_proxy  # noqa: F401, fixtures
 from pictures import SIZE, make_folder
 from restartable import restartable  # noqa: F401, a fixture
 

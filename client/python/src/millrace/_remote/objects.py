@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from millrace._remote.causes import Cut, Replaced, may_pass, status_of, to_show, told
 from millrace._remote.ranges import RANGE, Stopped, all_done
-from millrace._remote.requests import info_of, listed, range_of
+from millrace._remote.requests import info_of, listed, range_into
 from millrace._remote.store import Store, shown, version_of
 from millrace._shards.sources import expanded
 from millrace.errors import Error, InvalidRequest, NotFound, PermissionDenied
@@ -68,9 +68,9 @@ class RemoteObject:
         calls = []
         for (begin, length), buffer in zip(pieces, buffers, strict=True):
             for at in range(0, length, RANGE):
-                calls.append(functools.partial(self._into, buffer, at, begin + at, min(RANGE, length - at)))
-        self._tried(lambda: all_done(calls, stop, self.name))
-        if look:
+                calls.append(functools.partial(self._into, memoryview(buffer)[at : at + RANGE], begin + at))
+        versions = self._tried(lambda: all_done(calls, stop, self.name))
+        if look and not (self.version and versions and all(version == self.version for version in versions)):
             self.check(stop)
         return [memoryview(buffer).toreadonly() for buffer in buffers]
 
@@ -81,14 +81,20 @@ class RemoteObject:
     def _look(self) -> None:
         info = info_of(self.store, self.store.path(self.url))
         if (info["size"], version_of(info)) != (self.size, self.version):
-            raise Replaced(f"{self.name} has been replaced since it was opened: it has another size or {self.version.partition(' ')[0]}")
+            raise self._replaced()
 
-    def _into(self, buffer: bytearray, at: int, begin: int, length: int) -> None:
-        data = range_of(self.store, self.store.path(self.url), begin, begin + length)
-        if len(data) < length:
+    def _replaced(self) -> Replaced:
+        return Replaced(f"{self.name} has been replaced since it was opened: it has another size or {self.version.partition(' ')[0]}")
+
+    def _into(self, out: memoryview, begin: int) -> str:
+        """Fills it; the version of what came."""
+        length, version = range_into(self.store, self.store.path(self.url), begin, out)
+        if self.store.s3 and version and version != self.version:  # web servers may name a version otherwise here than where it was opened
+            raise self._replaced()
+        if length < len(out):
             self._look()  # a shorter object gives less, however often it is asked
-            raise Cut(f"{len(data)} bytes came of {length}")
-        buffer[at : at + length] = data
+            raise Cut(f"{length} bytes came of {len(out)}")
+        return version
 
     def _tried(self, call: Callable[[], T]) -> T:
         try:

@@ -88,6 +88,11 @@ class Store:
         """Whether its URLs are plain HTTP's."""
         return self.scheme in ("http", "https")
 
+    @property
+    def s3(self) -> bool:
+        """Whether s3fs reads it."""
+        return self.scheme in _S3
+
     def files(self) -> Any:
         """Its file system of fsspec's, of this process. What it lists is not kept, so that it tells what is there now."""
         package = _PACKAGES[self.scheme]
@@ -106,7 +111,7 @@ class Store:
             raise Unsupported(f"{self.scheme}:// is read by fsspec and {package}: pip install fsspec {package}") from why
         except (KeyError, TypeError, ValueError) as why:
             raise InvalidRequest(f"{self.scheme}://: the store cannot be opened with these storage_options: {why}") from why
-        if self.scheme in _S3:
+        if self.s3:
             files.retries = 1
         return files
 
@@ -117,7 +122,7 @@ class Store:
         which ranges would be others.
         """
         options = dict(self.options)
-        if self.scheme in _S3:
+        if self.s3:
             own = {"max_pool_connections": 2 * AT_ONCE, "retries": {"mode": "standard", "total_max_attempts": 1}}
             options["config_kwargs"] = {**own, **options.get("config_kwargs", {})}
         elif self.http:

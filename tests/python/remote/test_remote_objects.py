@@ -67,7 +67,7 @@ def test_pieces_are_read_by_ranges_many_at_once(object_: RemoteObject, store_pro
     assert [bytes(one) for one in came] == [DATA[at : at + length] for at, length in pieces]
     assert all(one.readonly for one in came)
     assert store_proxy.count("^GET") == -(-700_000 // SMALL) + 3
-    assert store_proxy.count("^HEAD") == 1
+    assert store_proxy.count("^HEAD") == 0  # the answers say of which version they are
     assert 8 <= store_proxy.most <= ranges.AT_ONCE  # s3fs alone has ten connections
 
 
