@@ -21,6 +21,7 @@ transformers  milliseconds and images/s of millrace.hf.from_pretrained beside tr
 ray         images/s of a dataset of millrace.ray.read_images, against Ray Data's own reading and Pillow; only when it is asked for
 shards      images/s of millrace.Shards beside webdataset's pipeline in a DataLoader and beside a list of the same files; us a member of
             their index; only when it is asked for
+urls        MB/s of millrace.RemoteShards, each request taking 20 ms, beside s3fs alone; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 import      `python -c "import millrace"`, from the start of the process to its end, against `import numpy` and no import
 
@@ -271,6 +272,15 @@ def shards(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return figures.run(given, repeated(photographs(given), place / "files", 20), place)
 
 
+# ----------------------------------------------------------------------------------------------------------------- urls
+
+
+def urls(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    import urls as figures
+
+    return figures.run(given, repeated(photographs(given), place / "files", 20), place)
+
+
 # ------------------------------------------------------------------------------------------------------------- in_place
 
 
@@ -397,6 +407,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "in_place": in_place,
     "ray": ray,
     "shards": shards,
+    "urls": urls,
     "steady": steady,
     "import": importing,
 }

@@ -58,8 +58,7 @@ def range_into(store: Store, path: str, begin: int, out: memoryview) -> tuple[in
     """
     files = store.files()
     if store.http or store.s3:
-        into = _into_by_http if store.http else _into_by_s3
-        told: tuple[int, str] = _awaited(files, into(files, path, begin, out))
+        told: tuple[int, str] = _awaited(files, (_into_by_http if store.http else _into_by_s3)(files, path, begin, out))
         return told
     data = range_of(store, path, begin, begin + len(out))
     out[: len(data)] = data
@@ -86,7 +85,7 @@ async def _asked_by_http(files: Any, url: str, begin: int, end: int) -> AsyncIte
         if answer.status == 404:
             raise FileNotFoundError(url)
         answer.raise_for_status()
-        if answer.status != 206 and (begin or answer.content_length != end):
+        if answer.status != 206 and (begin or answer.content_length is None or answer.content_length > end):
             raise NotImplementedError(_NO_RANGES)
         yield answer
 
