@@ -53,7 +53,9 @@ MAY_IMPORT = {
         "_blocks.source", "_loader.block_epoch",
     },
     "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
-    "_remote": VALUES | {"_process", "_wire", "_core.listing_bar", "_data.endings", "_shards", "_blocks.source", "encoded"},
+    "_remote": VALUES | {
+        "_process", "_wire", "_core.listing_bar", "_data.endings", "_shards", "_blocks.source", "_loader.bad_images", "encoded",
+    },
     # loaders
     "_blocks": VALUES | {
         "_process", "_data.file_parts", "_remote", "_shards.sources", "encoded", "_loader.permutation", "_loader.source_rows", "_loader.bad_images",

@@ -150,9 +150,26 @@ def rows_in_blocks(
     """
     with contextlib.closing(reader):
         for ids, keys in asked:
-            rows = reader.take(ids)
-            good = next((row for row in rows if row is not None), None)
-            blank = tuple(-1 if name == "label" else None for name in columns)
-            # Others are left out, or replaced by a good one of the batch, and so their columns are of its kinds.
-            bad = Row(b"", blank if blanked or good is None else good.values, 0)
-            yield RowBatch(ids.tolist() if keys is None else keys.tolist(), [bad if row is None else row for row in rows], None)
+            yield _batch_of(reader.take(ids), columns, blanked, ids, keys)
+
+
+def rows_scattered(
+    source: BlockSource, blanked: bool, asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]
+) -> Iterator[RowBatch]:
+    """As ``rows_in_blocks``, by their numbers."""
+    stop = threading.Event()
+    try:
+        for ids, keys in asked:
+            yield _batch_of(source.rows(ids, stop), source.columns, blanked, ids, keys)
+    finally:
+        stop.set()
+
+
+def _batch_of(
+    rows: Sequence[Row | None], columns: Sequence[str], blanked: bool, ids: NDArray[np.int64], keys: NDArray[np.uint64] | None
+) -> RowBatch:
+    good = next((row for row in rows if row is not None), None)
+    blank = tuple(-1 if name == "label" else None for name in columns)
+    # Others are left out, or replaced by a good one of the batch, and so their columns are of its kinds.
+    bad = Row(b"", blank if blanked or good is None else good.values, 0)
+    return RowBatch(ids.tolist() if keys is None else keys.tolist(), [bad if row is None else row for row in rows], None)

@@ -60,6 +60,25 @@ class BlockSource(abc.ABC):
                 images, see ``on_error``. Any other exception ends the loop.
         """
 
+    copy_folder: str = ""
+    """Where files lie that are handed over as ``Part``s; the daemon has to read them. Empty: there are none."""
+
+    def scattered(self, epoch: int) -> bool:
+        """Whether that epoch is shuffled sample by sample, and read so. The same however far the source has come in it."""
+        return False
+
+    def rows(self, ids: NDArray[np.int64], stop: threading.Event | None = None) -> Sequence[Row | None]:
+        """Rows by their numbers, for epochs that are ``scattered``; None: it cannot be read, of which the source has warned.
+
+        Args:
+            ids: int64 [n].
+            stop: as of ``read``.
+
+        Raises:
+            Exception: it ends the loop.
+        """
+        raise NotImplementedError
+
     def __len__(self) -> int:
         return int(self.sizes.sum())
 

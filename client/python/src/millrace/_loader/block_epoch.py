@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,15 +13,16 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from millrace._blocks.order import BlockOrder, block_order, listed_order
-from millrace._blocks.reader import BlockReader, rows_in_blocks
+from millrace._blocks.reader import BlockReader, rows_in_blocks, rows_scattered
 from millrace._blocks.source import BlockSource
 from millrace._blocks.window import usual_window, window_of_source
 from millrace._data.dataset_argument import Given, Listed
 from millrace._loader.order import Batches, OrderState
-from millrace._loader.permutation import Permuted
+from millrace._loader.permutation import Permuted, permutation
 from millrace._loader.ranks import Ranks
 from millrace._loader.source_rows import RowBatch
-from millrace.errors import InvalidRequest
+from millrace._wire.messages import path_text
+from millrace.errors import InvalidRequest, PermissionDenied
 
 if TYPE_CHECKING:
     from millrace._core.session import Session
@@ -57,9 +60,15 @@ class GivenBlocks(Given):
             )
 
     def listed(self, session: Session, extensions: Iterable[str] | None, label_type: DTypeLike, timeout: float) -> Listed:
-        """Nothing is asked of the daemon."""
+        """Nothing is asked of the daemon but whether it reads the source's copies. Raises PermissionDenied: it does not."""
         if extensions is not None:
             raise InvalidRequest("loader: extensions= is for folders and lists of files; what the source gives is taken as it is")
+        folder = self.source.copy_folder
+        if folder:
+            try:
+                session.dataset_of([os.path.join(folder, "any")], timeout=timeout).close()
+            except PermissionDenied as why:
+                raise PermissionDenied(f"copy_to: the daemon does not read {path_text(folder)}, where copies are to be: {why}") from why
         return Listed(self.count(), self.source.classes, None, self.shown, None)
 
 
@@ -77,6 +86,10 @@ class PermutedInBlocks(Permuted):
             FailedPrecondition: ``resumed`` is of another order; says in what.
             InvalidRequest: no block fits into the window; or drop_last leaves nothing.
         """
+        if self.shuffle and source.scattered(epoch):
+            by_number = dataclasses.replace(self, window=0, fingerprint=f"{self.fingerprint}, image by image")
+            scattered = BlockOrder(permutation(len(source), self.seed, epoch), np.zeros(0, np.int64))
+            return by_number.begin_order(scattered.samples, epoch, resumed, ranks), BlockEpoch(source, scattered, by_number, ranks, True)
         then = 0 if resumed is None else resumed.begun.get("window")
         window = self.window or (then if isinstance(then, int) and then > 0 else usual_window())
         now = dataclasses.replace(self, window=window)
@@ -96,6 +109,8 @@ class BlockEpoch:
     order: BlockOrder
     how: PermutedInBlocks
     ranks: Ranks
+    scattered: bool = False
+    """Shuffled image by image, as ``Permuted`` does it."""
 
     def rows(self, taken: int, blanked: bool) -> Rows:
         """For ``Feed``: the rows of what it asks for, after so many batches of the rank's.
@@ -104,6 +119,8 @@ class BlockEpoch:
             taken: batches.
             blanked: see ``rows_in_blocks``.
         """
+        if self.scattered:
+            return functools.partial(rows_scattered, self.source, blanked)
         mine = self.how.mine(self.order.samples, self.ranks)
         uneven = len(self.order.samples) % self.ranks.world_size
         all_mine = -(-len(self.order.samples) // self.ranks.world_size)

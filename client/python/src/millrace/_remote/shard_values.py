@@ -15,8 +15,8 @@ from millrace._shards.table import Table
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 
-Member = Callable[[Pieces], "memoryview | None"]
-"""Gives the bytes of a sample's member; None: it has none."""
+Member = Callable[[Pieces, int], "bytes | memoryview | None"]
+"""Gives the bytes of a sample's member, by the sample's number; None: it has none."""
 
 
 class Values:
@@ -27,7 +27,7 @@ class Values:
 
     def value(self, sample: int, member: Member) -> Any:
         """Of a sample; None: it has no such member. Raises InvalidRequest: it is not what its extension says."""
-        data = member(self.pieces)
+        data = member(self.pieces, sample)
         return None if data is None else value_of(bytes(data), self.extension, self.pieces.name, sample)
 
 
@@ -53,7 +53,7 @@ class ReadLabels(Values):
 
     def value(self, sample: int, member: Member) -> int:
         """Of a sample. Raises InvalidRequest: it is neither."""
-        data = bytes(member(self.pieces) or b"")
+        data = bytes(member(self.pieces, sample) or b"")
         number = self._positions.get(data.decode("utf-8", "replace").strip()) if self._positions else None
         if number is None:
             number = _number(data)

@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,18 +20,25 @@ from numpy.typing import NDArray
 from millrace._blocks.source import BlockSource
 from millrace._core.listing_bar import ListingBar
 from millrace._data.endings import DECODED
+from millrace._loader.bad_images import BadImageWarning
+from millrace._process.warn import warn
+from millrace._remote.copies import Copies
 from millrace._remote.indexes import indexed
 from millrace._remote.objects import objects_of
+from millrace._remote.ranges import AT_ONCE
 from millrace._remote.shard_blocks import BLOCK, blocks_of, stretches_of
-from millrace._remote.shard_values import Labels, Values, labels_in
+from millrace._remote.shard_values import Labels, Member, Values, labels_in
 from millrace._shards.fields import Keys
 from millrace._shards.reads import Pieces
 from millrace._shards.shards import KEY, extensions_of
 from millrace._shards.table import table_of
 from millrace.encoded import Row
-from millrace.errors import InvalidRequest
+from millrace.errors import Error, InvalidRequest
+from millrace.samples import Part
 
 _AT_ONCE = 8  # blocks, of mostly two ranges each
+SMALL = 4 * BLOCK
+"""Bytes of a shard that is copied before the first of its blocks is given, so that none is read twice."""
 
 
 class RemoteShards(BlockSource):
@@ -41,7 +51,12 @@ class RemoteShards(BlockSource):
 
     Where members lie is said by the index beside a shard (``train-0000.idx``, which ``python -m millrace index`` makes before shards are
     copied to the store; DALI's are taken, too). Without one the first opening reads the whole shard, once for a host and its user: the
-    index is kept in ``$XDG_CACHE_HOME/millrace/shards``. Memory: about 30 bytes a sample and those of its image's name, 16 for each column.
+    index is kept in ``$XDG_CACHE_HOME/millrace/shards``.
+
+    With ``copy_to`` shards are copied to this host while the first epoch is read in blocks. If all have room there, later epochs are
+    shuffled image by image, as ``shuffle=True`` does it, from their first batch on.
+
+    Memory: about 30 bytes a sample and those of its image's name, 16 for each column.
     """
 
     at_once = _AT_ONCE
@@ -56,6 +71,8 @@ class RemoteShards(BlockSource):
         classes: Sequence[str] = (),
         strict: bool = False,
         storage_options: Mapping[str, Any] | None = None,
+        copy_to: str | os.PathLike[str] | None = None,
+        copy_bytes: int | None = None,
     ) -> None:
         """Reads the indexes; makes those that are missing.
 
@@ -69,6 +86,10 @@ class RemoteShards(BlockSource):
             classes: names of the labels; then labels that are texts become positions in them.
             strict: as of ``Shards``.
             storage_options: what fsspec opens the store with: credentials, endpoint and the like. None: what the environment says.
+            copy_to: a folder beneath a root of the daemon's. Whole shards are copied there in the background, in the order in which they
+                are needed, and the daemon reads them there. Processes of one user share the copies, later runs take them, and nothing
+                removes them. None: there are no copies.
+            copy_bytes: bytes of all copies in the folder; the rest is read without. None: as many as the disk has.
 
         Raises:
             InvalidRequest: no shards or no images; a compressed archive; a label that is missing or no number; says which.
@@ -76,6 +97,8 @@ class RemoteShards(BlockSource):
             Unsupported: a scheme that is not read, or a package that is missing.
             OSError: the store fails.
         """
+        if copy_bytes is not None and copy_to is None:
+            raise InvalidRequest("shards: copy_bytes is of copies: say in copy_to where they are made")
         if isinstance(classes, str):
             raise InvalidRequest(
                 "shards: classes has the names of the labels; of shards behind URLs not all are read before the first loop"
@@ -94,6 +117,8 @@ class RemoteShards(BlockSource):
         self._wanted = [self._images, *(one.pieces for one in (self._labels, *self._others) if isinstance(one, Values))]
         self._first, self._bytes = blocks_of(self._wanted, BLOCK)
         told = repr((images, label, self.columns, self.classes, self._first.tolist(), [one.identity for one in self._objects]))
+        self._copies = None if copy_to is None else Copies(copy_to, copy_bytes, self._objects)
+        self.copy_folder = "" if self._copies is None else self._copies.folder
         self._fingerprint = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
@@ -118,37 +143,102 @@ class RemoteShards(BlockSource):
 
     def name_of(self, block: int) -> str:
         """``s3://bucket/train-0.tar[1536+8388608]``."""
-        stretches = stretches_of(self._taken(block)).pieces
-        begin = stretches[0][0]
-        return f"{self._object_of(block).name}[{begin}+{sum(stretches[-1]) - begin}]"
+        samples = np.arange(self._first[block], self._first[block + 1])
+        pieces = stretches_of([one.taken(samples) for one in self._wanted]).pieces
+        begin = pieces[0][0]
+        return f"{self._objects[self._shard_of(block)].name}[{begin}+{sum(pieces[-1]) - begin}]"
 
     def read(self, block: int, stop: threading.Event | None = None) -> list[Row]:
-        """The images lie in the block's own memory.
+        """The images lie in the block's own memory, or in a copy of their shard.
 
         Raises:
             InvalidRequest: a label or a column that is not what its extension says; names it.
         """
-        stretches = stretches_of(self._taken(block))
-        read = self._object_of(block).read(stretches.pieces, stop)
-        rows = []
-        for sample in range(int(self._first[block]), int(self._first[block + 1])):
+        shard, samples = self._shard_of(block), np.arange(self._first[block], self._first[block + 1])
+        if self._copies is not None and self._objects[shard].size <= SMALL:
+            self._copies.now(shard, stop)
+        rows = self._copied(shard, samples)
+        return self._read(shard, samples, stop) if rows is None else rows
 
-            def member(pieces: Pieces, sample: int = sample) -> memoryview | None:
-                length = int(pieces.lengths[sample])
-                return None if length < 0 else stretches.view(read, int(pieces.offsets[sample]), length)
+    def scattered(self, epoch: int) -> bool:
+        """With copies of all shards each epoch but the first is shuffled image by image."""
+        return self._copies is not None and self._copies.whole and epoch > 0
 
-            values: list[Any] = [] if self._labels is None else [self._labels.value(sample, member)]
-            values += [one[sample] if isinstance(one, Keys) else one.value(sample, member) for one in self._others]
-            image = member(self._images)
-            rows.append(Row(b"" if image is None else image, tuple(values), 0))
+    def rows(self, ids: NDArray[np.int64], stop: threading.Event | None = None) -> list[Row | None]:
+        """Out of copies; what is not copied yet is read from the store, several shards at once."""
+        rows: list[Row | None] = [None] * len(ids)
+        shards = self._images.which[ids]
+
+        def fill(places: NDArray[np.int64], found: Sequence[Row]) -> None:
+            for place, row in zip(places.tolist(), found, strict=True):
+                rows[place] = row
+
+        def read(shard: int, places: NDArray[np.int64]) -> None:
+            try:
+                fill(places, self._read(shard, ids[places], stop))
+            except Error:
+                raise
+            except (OSError, ValueError) as why:
+                if stop is None or not stop.is_set():
+                    warn(f"loader: {len(places)} samples of a batch are bad images: {why}", BadImageWarning)
+
+        waiting = []
+        with ThreadPoolExecutor(AT_ONCE, "millrace-rows") as threads:
+            for shard in np.unique(shards).tolist():
+                places = np.flatnonzero(shards == shard)
+                copied = self._copied(shard, ids[places])
+                if copied is None:
+                    waiting.append(threads.submit(read, shard, places))
+                else:
+                    fill(places, copied)
+            for each in waiting:
+                each.result()
         return rows
 
-    def _object_of(self, block: int) -> Any:
-        return self._objects[int(self._images.which[self._first[block]])]
+    def _shard_of(self, block: int) -> int:
+        return int(self._images.which[self._first[block]])
 
-    def _taken(self, block: int) -> list[Pieces]:
-        samples = slice(int(self._first[block]), int(self._first[block + 1]))
-        return [one.taken(np.arange(samples.start, samples.stop)) for one in self._wanted]
+    def _copied(self, shard: int, samples: NDArray[np.int64]) -> list[Row] | None:
+        """The rows out of a copy; None: there is none yet, and one is made in the background."""
+        if self._copies is None:
+            return None
+        copy = self._copies.path(shard)
+        if copy is not None:
+            with contextlib.suppress(OSError):  # it is gone meanwhile
+                return self._of_copy(copy, samples)
+        self._copies.want(shard)
+        return None
+
+    def _read(self, shard: int, samples: NDArray[np.int64], stop: threading.Event | None) -> list[Row]:
+        stretches = stretches_of([one.taken(samples) for one in self._wanted])
+        read = self._objects[shard].read(stretches.pieces, stop)
+
+        def member(pieces: Pieces, sample: int) -> memoryview | None:
+            length = int(pieces.lengths[sample])
+            return None if length < 0 else stretches.view(read, int(pieces.offsets[sample]), length)
+
+        return [Row(member(self._images, sample) or b"", self._values(sample, member), 0) for sample in samples.tolist()]
+
+    def _of_copy(self, path: str, samples: NDArray[np.int64]) -> list[Row]:
+        """Raises OSError: it is not there any more."""
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+
+            def member(pieces: Pieces, sample: int) -> bytes | None:
+                length = int(pieces.lengths[sample])
+                return None if length < 0 else os.pread(file, length, int(pieces.offsets[sample]))
+
+            images, values = self._images, self._values
+            return [
+                Row(Part(path, int(images.offsets[sample]), int(images.lengths[sample])), values(sample, member), 0)
+                for sample in samples.tolist()
+            ]
+        finally:
+            os.close(file)
+
+    def _values(self, sample: int, member: Member) -> tuple[Any, ...]:
+        label = () if self._labels is None else (self._labels.value(sample, member),)
+        return (*label, *(one[sample] if isinstance(one, Keys) else one.value(sample, member) for one in self._others))
 
     def __repr__(self) -> str:
         more = len(self._objects) - 1
