@@ -80,7 +80,8 @@ REFERENCE = {
         JobStatistics Cost Findings Finding"""),
     "api/datasets": ("Datasets and epochs", """
         Dataset DatasetSample Epoch EpochShape OrderedBatch Samples Encoded Pairs mask_recipe read_manifest SkippedFiles SkippedFilesWarning
-        UnlabelledWarning BadImageWarning Shards CompressedShards RemoteShards ShardWarning Parquet"""),
+        UnlabelledWarning BadImageWarning Shards CompressedShards RemoteShards ShardWarning Parquet
+        RemoteFiles"""),
     "api/recipe": ("Recipes", """
         Recipe Box BoxCrop RandomResizedCrop GridCell ExactSize ShorterSide LongerSide BoundedSides SmartResize TileGrid RandomShorterSide
         ScaleJitter CentreCrop Pad Size Normalise Patches Erasing BlockShuffle"""),

@@ -54,7 +54,8 @@ MAY_IMPORT = {
     },
     "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
     "_remote": VALUES | {
-        "_process", "_wire", "_core.listing_bar", "_data.endings", "_shards", "_blocks.source", "_loader.bad_images", "encoded",
+        "_process", "_wire", "_core.listing_bar", "_shards", "_data.columns", "_data.endings", "_data.file_parts", "_loader.bad_images",
+        "_blocks.source", "encoded", "manifest", "sample_list",
     },
     # loaders
     "_blocks": VALUES | {

@@ -78,6 +78,7 @@ from millrace.samples import DatasetSample, Part, Path, Sample
 if _TYPE_CHECKING:
     from millrace import recipes, steps
     from millrace._blocks.tar import CompressedShards
+    from millrace._remote.files import RemoteFiles
     from millrace._remote.shards import RemoteShards
     from millrace._shards.shards import Shards
     from millrace._shards.table import ShardWarning
@@ -93,6 +94,7 @@ _LATER = {
     "PrivateDaemon": "private_daemon",
     "ShardWarning": "_shards.table",
     "CompressedShards": "_blocks.tar",
+    "RemoteFiles": "_remote.files",
     "RemoteShards": "_remote.shards",
     "Shards": "_shards.shards",
     "mask_recipe": "pairs",
@@ -175,6 +177,7 @@ __all__ = [
     "RandomShorterSide",
     "Recipe",
     "Released",
+    "RemoteFiles",
     "RemoteShards",
     "ResourceExhausted",
     "Ring",

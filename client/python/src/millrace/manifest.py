@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TextIO
+from typing import Any, Literal, NamedTuple, NoReturn, TextIO
 
 import numpy as np
 
-from millrace._wire.messages import path_text
+from millrace._wire.messages import is_url, path_text
 from millrace.errors import InvalidRequest
 from millrace.sample_list import Samples
 from millrace.samples import AnyPath, Part, part_bounds
@@ -20,6 +21,8 @@ from millrace.samples import AnyPath, Part, part_bounds
 _PATHS = ("path", "file_name", "filename", "file", "image")
 _LABELS = ("label", "class", "target")
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}
+MANIFESTS = tuple(_DELIMITERS)
+"""What their names end with."""
 _AT_ONCE = 16384  # rows
 _LONGEST = 1 << 24  # characters of a cell
 LabelKind = Literal["auto", "class", "int", "float", "text"]
@@ -68,16 +71,46 @@ def read_manifest(
         InvalidRequest: a column that is not there, or a line that cannot be read; says file and line.
         OSError: the file cannot be read.
     """
+    if is_url(path):
+        raise InvalidRequest(f"{path_text(path)} is a URL: give millrace.RemoteFiles({os.fsdecode(path)!r})")
     place = os.path.abspath(os.fsdecode(path))
+    how = ManifestColumns(path_column, label_column, columns, label_kind, header, delimiter, part_columns)
+    paths, labels, classes = manifest_samples(place, None, how)
+    return Samples(paths, labels, classes=classes, root=os.path.dirname(place) if root is None else root)
+
+
+class ManifestColumns(NamedTuple):
+    """How a manifest is read: arguments of ``read_manifest``."""
+
+    path_column: str | int | None = None
+    label_column: str | int | None = None
+    columns: Sequence[str | int] = ()
+    label_kind: LabelKind = "auto"
+    header: bool = True
+    delimiter: str | None = None
+    part_columns: Sequence[str | int] | None = None
+
+
+def manifest_samples(place: str, content: bytes | None, how: ManifestColumns) -> tuple[list[Any], Any, Literal["sorted"] | tuple[()]]:
+    """Paths or parts, labels and classes, as ``Samples`` takes them.
+
+    Args:
+        place: the manifest's path, or its name for people.
+        content: what is in it; None: the file at ``place``.
+        how: it is read.
+
+    Raises:
+        InvalidRequest, OSError: as ``read_manifest``.
+    """
     ending = os.path.splitext(place)[1].lower()
-    if delimiter is None and ending not in _DELIMITERS:
-        raise InvalidRequest(f"{path_text(path)}: a manifest is called .csv, .tsv, .jsonl or .ndjson, or delimiter= says that it is CSV")
-    if label_kind not in ("auto", "class", "int", "float", "text"):
-        raise InvalidRequest(f"read_manifest: label_kind is auto, class, int, float or text, not {label_kind!r}")
-    between = _DELIMITERS[ending] if delimiter is None else delimiter
-    reader: Any = _Csv(place, between, header) if between else _JsonLines(place)
-    chosen = reader.choose(path_column, label_column, columns)
-    bounds = reader.part_columns(part_columns, set(chosen.values()))
+    if how.delimiter is None and ending not in _DELIMITERS:
+        raise InvalidRequest(f"{path_text(place)}: a manifest is called .csv, .tsv, .jsonl or .ndjson, or delimiter= says that it is CSV")
+    if how.label_kind not in ("auto", "class", "int", "float", "text"):
+        raise InvalidRequest(f"read_manifest: label_kind is auto, class, int, float or text, not {how.label_kind!r}")
+    between = _DELIMITERS[ending] if how.delimiter is None else how.delimiter
+    reader: Any = _Csv(place, content, between, how.header) if between else _JsonLines(place, content)
+    chosen = reader.choose(how.path_column, how.label_column, how.columns)
+    bounds = reader.part_columns(how.part_columns, set(chosen.values()))
     cells = reader.columns([*chosen.values(), *bounds], optional=len(bounds))
     found = dict(zip(chosen, cells, strict=False))
     paths = found.pop(_PATH)
@@ -88,11 +121,10 @@ def read_manifest(
         raise InvalidRequest(f"{path_text(place)}: there is no line with a file")
     if bounds:
         paths = _parts(reader, bounds, paths, *cells[len(chosen) :])
-    kinds = {name: label_kind if name == _LABEL else "auto" for name in found}
+    kinds = {name: how.label_kind if name == _LABEL else "auto" for name in found}
     labels = {name: _values(reader, chosen[name], values, kinds[name]) for name, values in found.items()}
-    named = _LABEL in labels and _are_texts(labels[_LABEL]) and label_kind in ("auto", "class")
-    only = labels.get(_LABEL) if set(labels) <= {_LABEL} else labels
-    return Samples(paths, only, classes="sorted" if named else (), root=os.path.dirname(place) if root is None else root)
+    named = _LABEL in labels and _are_texts(labels[_LABEL]) and how.label_kind in ("auto", "class")
+    return paths, labels.get(_LABEL) if set(labels) <= {_LABEL} else labels, "sorted" if named else ()
 
 
 _PATH, _LABEL = "\0path", "label"  # the first cannot be a column's
@@ -125,11 +157,12 @@ class _Csv:
     """A file of rows of cells."""
 
     place: str
+    content: bytes | None
     delimiter: str
     header: bool
 
     def __post_init__(self) -> None:
-        with _opened(self.place) as file:
+        with _opened(self.place, self.content) as file:
             self.names = next(self._rows(file), [])
         if not self.names:
             raise InvalidRequest(f"{path_text(self.place)}: the manifest is empty")
@@ -177,7 +210,7 @@ class _Csv:
         """Their cells. Equal texts are one object."""
         cells: list[list[str]] = [[] for _ in chosen]
         known: list[dict[str, str]] = [{} for _ in chosen]
-        with _opened(self.place) as file:
+        with _opened(self.place, self.content) as file:
             rows = self._rows(file)
             if self.header:
                 next(rows)
@@ -193,7 +226,7 @@ class _Csv:
     def refuse(self, number: int, why: str) -> NoReturn:
         """Raises for a row, which it looks for again to know its line."""
         lines: list[int] = []
-        with _opened(self.place) as file:
+        with _opened(self.place, self.content) as file:
             for _ in itertools.islice(self._rows(file, lines.append), number + self.header + 1):
                 pass
         raise InvalidRequest(f"{path_text(self.place)}:{lines[-1]}: {why}")
@@ -209,6 +242,7 @@ class _JsonLines:
     """A file of JSON objects, one a line."""
 
     place: str
+    content: bytes | None
 
     def _objects(self, file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, line in enumerate(file, 1):
@@ -224,7 +258,7 @@ class _JsonLines:
 
     def choose(self, path: str | int | None, label: str | int | None, more: Sequence[str | int]) -> dict[str, str | int]:
         """The keys of the columns, by what they are: the path, the label, others by name."""
-        with _opened(self.place) as file:
+        with _opened(self.place, self.content) as file:
             _, first = next(self._objects(file), (0, {}))
         return _chosen(self.place, list(first), path, label, more)
 
@@ -242,7 +276,7 @@ class _JsonLines:
         """Their values; of the last ``optional`` ones None where they are left out."""
         cells: list[list[Any]] = [[] for _ in chosen]
         needed = len(chosen) - optional
-        with _opened(self.place) as file:
+        with _opened(self.place, self.content) as file:
             for number, found in self._objects(file):
                 for position, (key, out) in enumerate(zip(chosen, cells, strict=True)):
                     if position >= needed:
@@ -255,7 +289,7 @@ class _JsonLines:
 
     def refuse(self, number: int, why: str) -> NoReturn:
         """Raises for an object, which it looks for again to know its line."""
-        with _opened(self.place) as file:
+        with _opened(self.place, self.content) as file:
             line, _ = next(itertools.islice(self._objects(file), number, None))
         raise InvalidRequest(f"{path_text(self.place)}:{line}: {why}")
 
@@ -332,5 +366,7 @@ def _refuse_first(reader: Any, column: Any, values: list[Any], kind: type[Any]) 
     raise AssertionError  # one of them raised before
 
 
-def _opened(place: str) -> TextIO:
+def _opened(place: str, content: bytes | None) -> TextIO:
+    if content is not None:
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="surrogateescape", newline="")
     return open(place, encoding="utf-8-sig", errors="surrogateescape", newline="")

@@ -94,39 +94,15 @@ class Samples:
         """
         self.paths: Sequence[str] = _absolute(paths, root)
         """Absolute, as ``os`` has them; of parts their names for people."""
-        count = len(self.paths)
-        if isinstance(labels, Mapping):
-            columns = {str(name): column_of(values, count, str(name)) for name, values in labels.items()}
-            self.labels: Labels = columns or None
-            """[N, ...] of numbers, a sequence of N others, a dictionary of these, or None."""
-        else:
-            self.labels = None if labels is None else column_of(labels, count, "labels")
+        self.labels: Labels = labels_of(labels, len(self.paths))
+        """[N, ...] of numbers, a sequence of N others, a dictionary of these, or None."""
         self.classes: tuple[str, ...] = ()
         """The labels' names, in the order of the labels; empty where they have none."""
         if classes is not None and len(classes):
-            self._name(_in_order(classes))
+            self._name(classes)
 
     def _name(self, classes: Sequence[str] | Literal["sorted"]) -> None:
-        key = _LABEL if isinstance(self.labels, Mapping) else None
-        column = self.labels.get(_LABEL) if isinstance(self.labels, Mapping) else self.labels
-        if column is None:
-            raise InvalidRequest("classes: there are names of labels and no labels")
-        if isinstance(column, (list, tuple)):
-            if not all(isinstance(value, str) for value in column):
-                raise InvalidRequest("classes: there are names of labels, and labels that are neither whole numbers nor texts")
-            classes = sorted(set(column)) if isinstance(classes, str) else classes
-            column = numbered(column, classes)
-        elif isinstance(classes, str):
-            raise InvalidRequest('classes="sorted": the labels are no texts')
-        elif (
-            isinstance(column, np.ndarray)
-            and is_classes(column)
-            and column.size
-            and not -1 <= int(np.min(column)) <= int(np.max(column)) < len(classes)
-        ):
-            raise InvalidRequest(f"classes: there are {len(classes)} names, and labels from {np.min(column)} to {np.max(column)}")
-        self.classes = tuple(classes)
-        self.labels = column if key is None else {**self.labels, key: column}  # type: ignore[dict-item]
+        self.labels, self.classes = named_labels(self.labels, classes)
 
     @staticmethod
     def of(given: Any, root: AnyPath | None = None) -> Samples:
@@ -142,18 +118,8 @@ class Samples:
         """
         if isinstance(given, Samples):
             return given
-        if hasattr(given, "keys"):
-            return _of_columns({str(name): given[name] for name in given.keys()}, root)  # noqa: SIM118, data frames iterate otherwise
-        if hasattr(given, "__array__"):
-            given = np.asarray(given).tolist()
-        rows = given if isinstance(given, (list, tuple)) else list(given)
-        kinds = set(map(type, rows))
-        if rows and all(issubclass(kind, Mapping) for kind in kinds):
-            return _of_columns(_columns_of_rows(rows), root)
-        if rows and all(issubclass(kind, (tuple, list)) and kind not in (Path, Part) for kind in kinds):
-            _check_pairs(rows)
-            return Samples([row[0] for row in rows], [row[1] for row in rows], root=root)
-        return Samples(rows, root=root)
+        paths, labels = taken_apart(given)
+        return Samples(paths, labels, root=root)
 
     def subset(self, ids: Any) -> Samples:
         """Those of its samples, in that order: sample i of the new ones is ``ids[i]`` of these.
@@ -196,14 +162,61 @@ class Samples:
         return f"<millrace.Samples {path_text(self.paths[0])} and more: {len(self)}{columns}, {len(self.classes)} classes>"
 
 
-def _of_columns(columns: dict[str, Any], root: AnyPath | None) -> Samples:
+def named_labels(labels: Labels, classes: Sequence[str] | Literal["sorted"]) -> tuple[Labels, tuple[str, ...]]:
+    """Labels that are texts as positions among the classes, and the classes. Raises InvalidRequest: they do not fit."""
+    classes = _in_order(classes)
+    key = _LABEL if isinstance(labels, Mapping) else None
+    column = labels.get(_LABEL) if isinstance(labels, Mapping) else labels
+    if column is None:
+        raise InvalidRequest("classes: there are names of labels and no labels")
+    if isinstance(column, (list, tuple)):
+        if not all(isinstance(value, str) for value in column):
+            raise InvalidRequest("classes: there are names of labels, and labels that are neither whole numbers nor texts")
+        classes = sorted(set(column)) if isinstance(classes, str) else classes
+        column = numbered(column, classes)
+    elif isinstance(classes, str):
+        raise InvalidRequest('classes="sorted": the labels are no texts')
+    elif (
+        isinstance(column, np.ndarray)
+        and is_classes(column)
+        and column.size
+        and not -1 <= int(np.min(column)) <= int(np.max(column)) < len(classes)
+    ):
+        raise InvalidRequest(f"classes: there are {len(classes)} names, and labels from {np.min(column)} to {np.max(column)}")
+    return column if key is None else {**labels, key: column}, tuple(classes)  # type: ignore[dict-item]
+
+
+def labels_of(labels: Any, count: int) -> Labels:
+    """Labels of so many samples as columns. Raises InvalidRequest: they are not so many."""
+    if isinstance(labels, Mapping):
+        return {str(name): column_of(values, count, str(name)) for name, values in labels.items()} or None
+    return None if labels is None else column_of(labels, count, "labels")
+
+
+def taken_apart(given: Any) -> tuple[Any, Any]:
+    """The paths and the labels of ``AnySamples``. Raises as ``Samples.of``."""
+    if hasattr(given, "keys"):
+        return _of_columns({str(name): given[name] for name in given.keys()})  # noqa: SIM118, data frames iterate otherwise
+    if hasattr(given, "__array__"):
+        given = np.asarray(given).tolist()
+    rows = given if isinstance(given, (list, tuple)) else list(given)
+    kinds = set(map(type, rows))
+    if rows and all(issubclass(kind, Mapping) for kind in kinds):
+        return _of_columns(_columns_of_rows(rows))
+    if rows and all(issubclass(kind, (tuple, list)) and kind not in (Path, Part) for kind in kinds):
+        _check_pairs(rows)
+        return [row[0] for row in rows], [row[1] for row in rows]
+    return rows, None
+
+
+def _of_columns(columns: dict[str, Any]) -> tuple[Any, Any]:
     if _PATH not in columns:
         told = reprlib.repr(list(columns))[1:-1] or "none"
         raise InvalidRequest(
             f'samples: columns are {told}; the files\' paths are to be in "path" (of a Series: samples={{"path": series, "label": ...}})'
         )
     paths = columns.pop(_PATH)
-    return Samples(paths, next(iter(columns.values())) if len(columns) == 1 else columns, root=root)
+    return paths, next(iter(columns.values())) if len(columns) == 1 else columns
 
 
 def _columns_of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -247,8 +260,8 @@ def _absolute(paths: Any, root: AnyPath | None) -> Sequence[str]:
             raise InvalidRequest(f"samples: sample {paths.index(path)} has no path: {reprlib.repr(path)}")
         if is_url(path):
             raise InvalidRequest(
-                f"samples: sample {paths.index(path)}, {path_text(path)}, is a URL, and the daemon reads none: give paths beneath its "
-                "roots, or the images' bytes (millrace.Encoded)"
+                f"samples: sample {paths.index(path)}, {path_text(path)}, is a URL, and the daemon reads none: give "
+                "millrace.RemoteFiles, which takes lists of URLs, or paths beneath the daemon's roots"
             )
     base = os.path.abspath(os.fsdecode(root) if root is not None else "")
     return [path if path[:1] == "/" else _beneath(base, path) for path in paths]

@@ -179,7 +179,8 @@ class CompressedShards(BlockSource):
                 samples, taken, last = samples + 1, taken + sum(map(len, fields.values())), key
         except _DAMAGE as why:
             warn(f"shards: {file.name} is damaged after {last}, so it has the {samples} samples before: {why}")
-        counts = _Counts(*file.stamp, samples, taken)
+        size, version = file.stamp
+        counts = _Counts(size, version, samples, taken)
         if kept is not None:
             _keep(kept, counts)
         return counts

@@ -14,6 +14,7 @@ from millrace._core.dataset import Dataset
 from millrace._core.skipped_files import warn_of_no_classes
 from millrace._data import dataset_objects as objects
 from millrace._data.columns import Coded, Column, Labels, each_column, is_classes
+from millrace._data.file_kinds import class_for
 from millrace._data.file_parts import of_paths
 from millrace._data.image_folder import FolderDataset
 from millrace._tables.parquet import Parquet
@@ -214,17 +215,15 @@ def given_of(dataset: Any, samples: Any, *, in_blocks: bool = False) -> Given:
 
 
 def _refuse_container(path: str) -> None:
-    """What is named by its path alone is a folder or a manifest; says what stands for other files."""
+    """What is named by its path alone is a folder or a manifest of this host; says what stands for others."""
     if os.path.isdir(path):
         return
-    for endings, kind in (
-        ((".tar",), "Shards"),
-        ((".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2"), "CompressedShards"),
-        ((".parquet",), "Parquet"),
-    ):
-        if path.lower().endswith(endings):
-            kind = "RemoteShards" if kind == "Shards" and is_url(path) else kind
-            raise InvalidRequest(f"loader: {path_text(path)} is no folder: give millrace.{kind}({path!r})")
+    kind = path_text(class_for(path))
+    if is_url(path):
+        told = kind or "millrace.RemoteShards, millrace.Parquet or millrace.RemoteFiles (single images) of it"
+        raise InvalidRequest(f"loader: {path_text(path)} is a URL, and the daemon reads none: give {told}")
+    if kind:
+        raise InvalidRequest(f"loader: {path_text(path)} is no folder: give {kind}")
 
 
 def _check_formats(samples: Samples, extensions: Iterable[str] | None, session: Session) -> None:

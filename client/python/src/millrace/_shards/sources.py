@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from millrace._data.file_kinds import class_for
 from millrace._wire.messages import is_url, path_text
 from millrace.errors import InvalidRequest, NotFound
 
@@ -49,11 +50,10 @@ def shards_of(source: Any) -> list[str]:
 def _meant(text: str) -> Iterator[str]:
     if not text or "\0" in text:
         raise InvalidRequest(f"shards: no path: {text[:100]!r}")
-    if is_url(text) or text.startswith("pipe:"):
-        raise InvalidRequest(
-            f"shards: {path_text(text)} is a URL, and millrace.Shards reads files of this host: give millrace.RemoteShards({text!r}), or "
-            "copy them beneath the daemon's roots"
-        )
+    if is_url(text):
+        raise InvalidRequest(f"shards: {path_text(text)} is a URL: give {path_text(class_for(text, 'RemoteShards'))}")
+    if text.startswith("pipe:"):
+        raise InvalidRequest(f"shards: {path_text(text)} is a command: give its URL to millrace.RemoteShards")
     path = os.path.abspath(text)
     if os.path.isdir(path):
         yield from _in_folder(path)

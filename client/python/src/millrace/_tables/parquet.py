@@ -12,7 +12,6 @@ from typing import Any
 
 from millrace._blocks.parquet import ParquetBlocks
 from millrace._data.columns import Column
-from millrace._remote.objects import is_remote
 from millrace._tables import parquet_files
 from millrace._tables.byte_ranges import NotParts
 from millrace._tables.lazy_columns import ArrowColumn, check_label, labels_of, number_column, samples_of
@@ -66,6 +65,8 @@ class Parquet:
             InvalidRequest: a file is damaged or is none of Parquet's, or there is no such column: names those that there are.
             Unsupported: pyarrow is not installed, or what reads these URLs.
         """
+        from millrace._remote.objects import is_remote
+
         self.remote = is_remote(source)
         """Whether its files lie behind URLs."""
         if storage_options is not None and not self.remote:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace._remote.objects import objects_of
 from millrace._tables.footers import Footer, footer_of
 from millrace._tables.page_headers import Damaged
 from millrace._tables.table_files import LocalTable, RemoteTable, remote_tables
@@ -99,6 +98,8 @@ def opened_objects(source: Any, options: Mapping[str, Any] | None) -> ParquetFil
         OSError: a footer cannot be read.
         InvalidRequest, Unsupported: as ``opened_files``.
     """
+    from millrace._remote.objects import objects_of
+
     arrow = pyarrow()
     tables = remote_tables(objects_of(source, _ENDINGS, "Parquet", options), arrow)
     return _of_one_schema(tables, [table.schema for table in tables], [0] * len(tables))

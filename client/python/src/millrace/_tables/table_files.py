@@ -6,15 +6,17 @@ import os
 import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from millrace._remote.objects import RemoteObject
-from millrace._remote.ranges import AT_ONCE
 from millrace._tables.footers import END, Footer, footer_in, footer_length
 from millrace._tables.page_headers import Damaged
 from millrace.errors import InvalidRequest
 
+if TYPE_CHECKING:
+    from millrace._remote.objects import RemoteObject
+
 _TAIL = 64 << 10  # bytes of a file that are read first: mostly the whole footer
+_AT_ONCE = 16  # files
 _GAP = 1 << 20  # bytes between two columns that are rather read than skipped
 
 
@@ -110,7 +112,7 @@ def remote_tables(objects: Sequence[RemoteObject], arrow: tuple[Any, Any]) -> li
         InvalidRequest: one is no Parquet file; says which.
         OSError: one cannot be read; says URL and cause.
     """
-    with ThreadPoolExecutor(AT_ONCE, "millrace-footers") as threads:
+    with ThreadPoolExecutor(_AT_ONCE, "millrace-footers") as threads:
         return list(threads.map(lambda one: _remote_table(one, arrow), objects))
 
 
