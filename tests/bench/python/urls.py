@@ -78,7 +78,7 @@ def _pairs(
     given: argparse.Namespace, name: str, options: dict[str, Any], daemon: millrace.PrivateDaemon, server: int, recipe: millrace.Recipe
 ) -> dict[str, float]:
     shards = millrace.RemoteShards(f"s3://bucket/{name}-{{0..{SHARDS - 1}}}.tar", storage_options=options)
-    sizes = {url: size for url, size in zip(shards.shards, _sizes(shards.shards, options), strict=True)}
+    sizes = dict(zip(shards.shards, _sizes(shards.shards, options), strict=True))
     megabytes = sum(sizes.values()) / 1e6
     found: dict[str, list[float]] = {"mb_per_s": [], "alone_mb_per_s": [], "client": [], "daemon": [], "server": []}
     with millrace.numpy.Loader(shards, recipe, batch_size=64, shuffle="blocks", cache="off", address=daemon.address) as loader:
@@ -86,7 +86,7 @@ def _pairs(
             pass
         for number in range(given.rounds):  # who is first alternates
             for ours in (True, False) if number % 2 else (False, True):
-                before, began = [_seconds(), _seconds(daemon.pid), _seconds(server)], time.monotonic()
+                before, began = _used(daemon.pid, server), time.monotonic()
                 if ours:
                     assert sum(len(images) for images, *_ in loader) == len(shards)
                 else:
@@ -94,8 +94,8 @@ def _pairs(
                 took = time.monotonic() - began
                 found["mb_per_s" if ours else "alone_mb_per_s"].append(megabytes / took)
                 if ours:
-                    for who, then, now in zip(("client", "daemon", "server"), before, [_seconds(), _seconds(daemon.pid), _seconds(server)], strict=True):
-                        found[who].append((now - then) / took)
+                    for who, seconds in _used(daemon.pid, server).items():
+                        found[who].append((seconds - before[who]) / took)
     ratio = statistics.median(a / b for a, b in zip(found["mb_per_s"], found["alone_mb_per_s"], strict=True))
     return {"ratio": ratio, **{what: statistics.median(values) for what, values in found.items()}}
 
@@ -121,10 +121,12 @@ def _alone(sizes: dict[str, int], options: dict[str, Any]) -> None:
     fsspec.asyn.sync(store.loop, all_ranges)
 
 
-def _seconds(pid: int = 0) -> float:
-    """Of a processor's time, of this process or another."""
-    if not pid:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        return used.ru_utime + used.ru_stime
+def _used(daemon: int, server: int) -> dict[str, float]:
+    """Seconds of a processor."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return {"client": own.ru_utime + own.ru_stime, "daemon": _of_process(daemon), "server": _of_process(server)}
+
+
+def _of_process(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
