@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import random
+import signal
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +24,7 @@ from millrace._remote import shards as remote_shards
 from archives import write_tar
 from object_store import ObjectStore
 from pictures import png_of
+from processes import python
 from store_proxy import Fault, StoreProxy
 
 RANKS = 4
@@ -132,6 +136,18 @@ def shards(store: ObjectStore, local: list[Path], sea: Sea, options: dict[str, A
     return millrace.RemoteShards(f"s3://epochs-{sea.side}/", storage_options=options)
 
 
+def copied(store: ObjectStore, local: list[Path], sea: Sea, options: dict[str, Any]) -> Any:
+    """Later epochs are out of the copies."""
+    return millrace.RemoteShards(shards(store, local, sea, options).shards, storage_options=options, copy_to=local[0].parent / "copies")
+
+
+def partly_copied(store: ObjectStore, local: list[Path], sea: Sea, options: dict[str, Any]) -> Any:
+    """One of the shards has room."""
+    most = max(path.stat().st_size for path in local)
+    urls = shards(store, local, sea, options).shards
+    return millrace.RemoteShards(urls, storage_options=options, copy_to=local[0].parent / "some copies", copy_bytes=most)
+
+
 def compressed(store: ObjectStore, local: list[Path], sea: Sea, options: dict[str, Any]) -> Any:
     for path in local:
         store.put(f"epochs-{sea.side}/{path.name}.gz", zlib.compress(path.read_bytes(), 1, wbits=31))
@@ -158,7 +174,7 @@ def files(store: ObjectStore, local: list[Path], sea: Sea, options: dict[str, An
     return millrace.RemoteFiles([(url, n % SEVERAL) for n, url in enumerate(urls)], storage_options=options)
 
 
-@pytest.mark.parametrize("kind", [shards, compressed, pytest.param(tables, marks=pytest.mark.torch), files])
+@pytest.mark.parametrize("kind", [shards, copied, partly_copied, compressed, pytest.param(tables, marks=pytest.mark.torch), files])
 def test_epochs_of_several_ranks_are_those_of_the_local_source(
     kind: Callable[..., Any], sea: Sea, local: list[Path], object_store: ObjectStore, store_proxy: StoreProxy, loader: Any
 ) -> None:
@@ -167,7 +183,8 @@ def test_epochs_of_several_ranks_are_those_of_the_local_source(
     faults = sea.faults(store_proxy)
     source = kind(object_store, local, sea, store_proxy.options)
 
-    ranks = [loader(source, shuffle="blocks", window=32 * sea.block, rank=rank, world_size=RANKS) for rank in range(RANKS)]
+    window = 32 * sea.block if kind is not files else 16 << 20
+    ranks = [loader(source, shuffle="blocks", window=window, rank=rank, world_size=RANKS) for rank in range(RANKS)]
     with ThreadPoolExecutor(RANKS) as threads:
         for _ in range(sea.epochs):
             if sea.hangs:
@@ -176,3 +193,57 @@ def test_epochs_of_several_ranks_are_those_of_the_local_source(
             assert [len(part) for part in parts] == [sea.count // RANKS] * RANKS
             assert sorted(sample for part in parts for sample in part) == expected
     assert sum(fault.happened for fault in faults) >= sea.epochs
+
+
+TRAINER = """
+import json, sys, zlib
+import millrace, millrace.numpy
+from millrace._remote import shards as remote
+given = json.loads(sys.argv[1])
+remote.BLOCK = given["block"]
+source = millrace.RemoteShards(given["url"], storage_options=given["options"], copy_to=given["copies"])
+size = millrace.ExactSize(millrace.Size(given["side"], given["side"]))
+options = dict(batch_size=4, seed=5, shuffle="blocks", window=32 * given["block"], address=given["address"])
+with millrace.numpy.Loader(source, millrace.Recipe(resize=size, layout="NHWC"), **options) as loader:
+    if given["state"]:
+        loader.load_state_dict(given["state"])
+    while True:
+        for images, labels in loader:
+            rows = [[n, label, zlib.crc32(image)] for n, label, image in zip(loader.batch.ids.tolist(), labels.tolist(), images)]
+            print(json.dumps([rows, loader.state_dict()]), flush=True)
+"""
+
+
+@pytest.mark.long
+def test_trainers_that_are_killed_while_they_copy_lose_nothing(
+    sea: Sea, local: list[Path], object_store: ObjectStore, store_proxy: StoreProxy, loader: Any, daemon: millrace.PrivateDaemon
+) -> None:
+    """Each goes on where the one before was killed. No half copy has a whole one's name at any time."""
+    expected = samples_of(loader(millrace.Shards(local), shuffle=False))
+    sea.faults(store_proxy)
+    home = local[0].parent / "copies of the killed"
+    given: dict[str, Any] = {
+        "url": list(shards(object_store, local, sea, store_proxy.options).shards), "options": store_proxy.options, "copies": str(home),
+        "block": sea.block, "side": sea.side, "address": daemon.address, "state": None,
+    }  # fmt: skip
+    dice = random.Random(os.environ.get("MILLRACE_TEST_SEED", "3"))
+    contents = [path.read_bytes() for path in local]
+    seen: list[tuple[int, int, int]] = []
+    kills = 0
+    while len(seen) < sea.epochs * sea.count:
+        with python(TRAINER, json.dumps(given)) as trainer:
+            assert trainer.stdout is not None
+            for _ in range(dice.randrange(2 * sea.count // 4)):
+                line = trainer.stdout.readline()
+                assert line.endswith("\n"), trainer.communicate()
+                rows, given["state"] = json.loads(line)
+                seen += [tuple(row) for row in rows]
+            trainer.send_signal(signal.SIGKILL)
+            kills += 1
+        assert all(path.read_bytes() in contents for path in home.glob("*.tar"))
+        if kills % 3 == 0:  # later trainers copy as well
+            for path in sorted(home.glob("*.tar"))[:2]:
+                path.unlink()
+    for epoch in range(sea.epochs):
+        assert sorted(seen[epoch * sea.count : (epoch + 1) * sea.count]) == expected
+    assert kills >= sea.epochs / 2
