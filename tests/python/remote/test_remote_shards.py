@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import re
+import signal
 import tarfile
 import threading
 import warnings
@@ -25,7 +27,7 @@ from millrace._remote.read_ahead import ReadAhead
 from archives import write_tar
 from object_store import ObjectStore
 from pictures import COUNT, EACH, SIZE, pixels_of, png
-from processes import eventually
+from processes import eventually, python
 from store_proxy import StoreProxy
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
@@ -199,6 +201,43 @@ def test_what_is_refused(bucket: Any, object_store: ObjectStore, archives: list[
         millrace.numpy.Loader("s3://b/x.tar", OWN_SIZE, address=daemon.address)
     with pytest.raises(millrace.InvalidRequest, match='take shuffle="blocks"'):
         millrace.numpy.Loader(named, OWN_SIZE, shuffle=True, address=daemon.address)
+
+
+def test_what_needs_single_images_is_refused(bucket: Any, object_store: ObjectStore, daemon: millrace.PrivateDaemon) -> None:
+    url = bucket()
+    source = millrace.RemoteShards(url, storage_options=object_store.options)
+
+    class Subset:  # as PyTorch's
+        __module__ = "torch.utils.data.dataset"
+        dataset, indices = source, (1, 2)
+
+    with pytest.raises(millrace.InvalidRequest, match=r"RemoteShards s3://.* is read in blocks, so no Subset"):
+        millrace.numpy.Loader(Subset(), OWN_SIZE, address=daemon.address)
+    with pytest.raises(millrace.InvalidRequest, match=r"Pairs: s3://.* is a URL"):
+        millrace.Pairs.of_shards(url + "train-0.tar", image="png", mask="png")
+    with pytest.raises(millrace.InvalidRequest, match="preview: shows a folder"):
+        millrace.preview(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+def test_processes_share_the_making_of_an_index(bucket: Any, store_proxy: StoreProxy, a_cache: Path) -> None:
+    code = """
+import sys, millrace
+source = millrace.RemoteShards(sys.argv[1], storage_options=eval(sys.argv[2]))
+print(len(source), source.fingerprint)
+"""
+    url = bucket()
+    with store_proxy.fault("GET .*train-1.tar", hang=True) as hung, python(code, url, repr(store_proxy.options)) as killed:
+        eventually(lambda: hung.happened > 0, "the process walks the second shard")
+        os.killpg(killed.pid, signal.SIGKILL)
+    store_proxy.clear()
+    with python(code, url, repr(store_proxy.options)) as one, python(code, url, repr(store_proxy.options)) as two:
+        said = {each.communicate()[0] for each in (one, two)}
+
+    assert len(said) == 1
+    assert said.pop().startswith(f"{COUNT} ")
+    assert store_proxy.count("GET .*tar bytes=0-") <= SHARDS
+    assert [path.suffix for path in a_cache.iterdir()] == [".idx"] * SHARDS
 
 
 def test_resuming_and_other_ranks(make: Any, bucket: Any, object_store: ObjectStore) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from millrace._blocks.source import BlockSource
 from millrace._data.columns import joined_labels
 from millrace._data.file_parts import FileParts
 from millrace._data.image_folder import KEEP, is_folder, samples_of_folder
@@ -53,6 +54,11 @@ def parts_of(dataset: Any) -> Iterator[Any]:
         yield dataset
     else:
         name = type(dataset).__name__
+        if isinstance(dataset, BlockSource):
+            raise InvalidRequest(
+                f"loader: {dataset!r} is read in blocks, so no Subset and no ConcatDataset of it is taken: name the shards or files of "
+                "each part when you make it"
+            )
         if isinstance(dataset, Pairs):
             raise InvalidRequest(
                 "loader: of Pairs no Subset and no ConcatDataset is taken: pairs.subset(ids) has those of a split "

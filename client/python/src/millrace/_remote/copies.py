@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import os
 import re
@@ -20,8 +21,9 @@ import secrets
 import stat
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from millrace._process.warn import warn
@@ -30,6 +32,8 @@ from millrace._remote.objects import RemoteObject
 from millrace._remote.ranges import RANGE
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
+
+T = TypeVar("T")
 
 _AT_ONCE = 2  # objects of which copies are made at the same time
 _PORTION = 4 * RANGE  # bytes: reads for a loop come before what of a copy has not been asked for yet
@@ -43,8 +47,8 @@ class _Busy(Exception):
     """Another process copies it."""
 
 
-class _NotWritten(Exception):
-    """What ``os.pwrite`` raised: its number, and what that means."""
+class _NotRead(Exception):
+    """The store fails: because of ``args[0]``."""
 
 
 class Copies:
@@ -118,13 +122,15 @@ class Copies:
                 self._wanted.add(number)
 
     def now(self, number: int, stop: threading.Event | None) -> str | None:
-        """As ``path``; a copy is made before, or waited for, if there is room."""
+        """As ``path``; a copy is made before, or waited for, if there is room. Raises OSError: the object cannot be read."""
         self._of_this_process()
         stop = stop or threading.Event()
         found = self.path(number)
         while found is None and not stop.is_set() and not self._told and number not in self._without:
-            if not self._made(number, stop):
-                return None
+            try:
+                self._made(number, stop)
+            except _NotRead as failed:
+                raise failed.args[0] from None
             found = self.path(number)
         return found
 
@@ -134,42 +140,43 @@ class Copies:
 
     def _make(self, number: int) -> None:
         """In a thread, which goes on with another object where this one has to wait."""
-        made = False
         try:
-            made = self._made(number, threading.Event())
+            self._made(number, threading.Event())
+        except _NotRead:  # who reads it is told, and wants it again
+            return
         finally:
             with self._lock:
                 self._wanted.discard(number)
-        if made and self.path(number) is None:
+        if self.path(number) is None:
             self.want(number)
 
-    def _made(self, number: int, stop: threading.Event) -> bool:
-        """Makes the copy. False: the object cannot be read now. Where there is no room it is in ``_without`` afterwards."""
+    def _made(self, number: int, stop: threading.Event) -> None:
+        """Makes the copy, if nobody else does. Where there is no room the object is in ``_without`` afterwards. Raises _NotRead."""
         try:
             begun = self._begun(number, stop)
-            return begun is None or self._written(number, *begun, stop)
+            if begun is not None:
+                self._written(number, *begun, stop)
         except _Busy:
             stop.wait(_PAUSE)
         except Replaced:  # who reads it is told
             self._without.add(number)
-        except (OSError, _NotWritten) as why:
-            self._tell(str(why.args[-1]) if why.args else type(why).__name__)
-        return True
+        except OSError as why:
+            self._tell(why.strerror or str(why))
 
-    def _written(self, number: int, file: int, path: str, stop: threading.Event) -> bool:
-        """Whether it could be read. Raises Replaced; _NotWritten."""
+    def _written(self, number: int, file: int, path: str, stop: threading.Event) -> None:
+        """Raises Replaced; _NotRead; OSError: it cannot be written."""
         object_ = self._objects[number]
         try:
             for at in range(0, object_.size, _PORTION):
-                (data,) = object_.read([(at, min(_PORTION, object_.size - at))], stop, look=False)
-                _write(file, data, at)
-            object_.check(stop)
+                portion = [(at, min(_PORTION, object_.size - at))]
+                (data,) = _of_store(functools.partial(object_.read, portion, stop, look=False))
+                written = 0
+                while written < len(data):
+                    written += os.pwrite(file, data[written:], at + written)
+            _of_store(functools.partial(object_.check, stop))
             whole = os.path.join(self.folder, self._names[number])
             os.utime(file, ns=(_time_of(whole), _time_of(whole)))
             os.rename(path, whole)
-            return True
-        except OSError:
-            return False
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -249,13 +256,11 @@ def _make(copies: weakref.ref[Copies], number: int) -> None:
         there._make(number)
 
 
-def _write(file: int, data: memoryview, at: int) -> None:
+def _of_store(call: Callable[[], T]) -> T:
     try:
-        written = 0
-        while written < len(data):
-            written += os.pwrite(file, data[written:], at + written)
+        return call()
     except OSError as why:
-        raise _NotWritten(*why.args) from why
+        raise _NotRead(why) from why
 
 
 def _is_left(path: str) -> bool:

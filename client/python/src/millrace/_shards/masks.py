@@ -10,7 +10,7 @@ import numpy as np
 from millrace._data.file_parts import FileParts
 from millrace._shards.shards import extensions_of
 from millrace._shards.table import opened
-from millrace._wire.messages import path_text
+from millrace._wire.messages import is_url, path_text
 from millrace.errors import InvalidRequest
 
 
@@ -27,6 +27,9 @@ def images_and_masks(source: Any, image: str | Sequence[str], mask: str | Sequen
     Raises:
         InvalidRequest: an image has no mask; says which. Else as ``Shards``.
     """
+    first = next(iter(source), "") if isinstance(source, (list, tuple)) else source
+    if isinstance(first, str) and is_url(first):
+        raise InvalidRequest(f"Pairs: {path_text(first)} is a URL, and pairs are read by the daemon: copy the shards beneath its roots")
     table = opened(source, extensions_of(image, "image"))
     wanted = [extension.encode() for extension in extensions_of(mask, "mask")]
     masks = [shard.members.chosen(wanted)[0][samples] for shard, samples in zip(table.shards, table.samples, strict=True)]

@@ -146,6 +146,8 @@ def pictures_in(folder: str | os.PathLike[str] | Samples) -> Pictures:
     if isinstance(folder, Samples):
         files = folder.paths.files if isinstance(folder.paths, FileParts) else folder.paths
         return Pictures(Path(os.fsdecode(common_folder(files))), folder.paths, folder)
+    if not isinstance(folder, (str, os.PathLike)):
+        raise InvalidRequest(f"preview: shows a folder, or Samples, not a {type(folder).__name__}")
     base = Path(folder)
     if not base.is_dir():
         raise NotFound(f"preview: {path_text(base)} is not a folder")
