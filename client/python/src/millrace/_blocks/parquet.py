@@ -18,6 +18,8 @@ from millrace.encoded import Row
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.samples import Path
 
+_LEAST = 3  # row groups behind URLs that are read at the same time
+
 
 class TableFile(Protocol):
     """A Parquet file, wherever it is."""
@@ -95,6 +97,10 @@ class ParquetBlocks(BlockSource):
             raise InvalidRequest(f"Parquet: {', '.join(file.name for file in files[:3]) or 'no file'}: there are no rows")
         self._sizes, self._taken = np.array(sizes, np.int64), np.array(taken, np.int64)
         self._fingerprint = told.hexdigest()
+        if not files[0].on_host:  # so many that their ranges are about as many as a store is asked for at the same time
+            from millrace._remote.ranges import AT_ONCE, RANGE
+
+            self.at_once = min(AT_ONCE, max(_LEAST, AT_ONCE * RANGE // max(1, int(self._taken.mean()))))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
