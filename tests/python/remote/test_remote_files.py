@@ -65,6 +65,27 @@ def test_lists_in_turn_and_shuffled(make: Any, bucket: str, store_proxy: StorePr
         make(files, shuffle=True)
 
 
+def test_loops_go_on_where_they_were(make: Any, bucket: str, object_store: ObjectStore) -> None:
+    def loader(rank: int, ranks: int, files: int = COUNT) -> Any:
+        source = millrace.RemoteFiles(
+            [(url, n // EACH) for n, url in enumerate(urls_of(bucket)[:files])], storage_options=object_store.options
+        )
+        return make(source, shuffle="blocks", seed=3, rank=rank, world_size=ranks)
+
+    whole = seen_of(loader(0, 1))
+    several = [loader(rank, 2) for rank in range(2)]
+    before = [seen_of(one, 2) for one in several]
+    assert sorted(before[0] + before[1]) == sorted(whole[:32])
+    state = several[1].state_dict()
+    alone = loader(0, 1)
+    alone.load_state_dict(state)
+    assert seen_of(alone) == whole[32:]
+    fewer = loader(0, 1, COUNT - 1)
+    fewer.load_state_dict(state)
+    with pytest.raises(millrace.FailedPrecondition, match="saved with another"):
+        seen_of(fewer)
+
+
 def test_columns_classes_and_parts(make: Any, bucket: str, object_store: ObjectStore) -> None:
     given = {
         "path": [part if n % 2 else url for n, (part, url) in enumerate(zip(parts_of(bucket), urls_of(bucket), strict=True))],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import tarfile
@@ -143,13 +144,19 @@ def test_what_is_no_table(tables: str, object_store: ObjectStore) -> None:
     good = table_of(range(7))
     lying = good[:-8] + (1 << 31).to_bytes(4, "little") + b"PAR1"
     object_store.put(f"{bucket}/other/lying.parquet", lying)
-    for name in ("text", "short", "cut", "lying"):
+    schema = good[:-8].rindex(b"ARROW:schema") + len(b"ARROW:schema") + 40  # within what pyarrow wrote of the columns' types
+    object_store.put(f"{bucket}/other/schema.parquet", good[:schema] + b"!" * 20 + good[schema + 20 :])
+    for name in ("text", "short", "cut", "lying", "schema"):
         with pytest.raises(millrace.InvalidRequest, match=rf"Parquet: s3://{bucket}/other/{name}\.parquet cannot be read"):
             millrace.Parquet(url.replace("text", name), storage_options=object_store.options)
     with pytest.raises(millrace.NotFound, match=rf"s3://{bucket}/other/none\.parquet cannot be opened: there is no such object"):
         millrace.Parquet(url.replace("text", "none"), storage_options=object_store.options)
     with pytest.raises(millrace.InvalidRequest, match=r"has no column 'picture' \(image=\)"):
         millrace.Parquet(tables, image="picture", storage_options=object_store.options)
+    table: Any = millrace.Parquet(tables, storage_options=object_store.options)._files.tables[0]
+    shorter = table._replace(object=dataclasses.replace(table.object, size=100))
+    with pytest.raises(ValueError, match=r"its footer has a column up to byte \d+, and it has 100 bytes"):
+        shorter.read(0, ["image"], None)
     with pytest.raises(millrace.InvalidRequest, match="storage_options are for URLs"):
         millrace.Parquet("/data/x.parquet", storage_options=object_store.options)
     with pytest.raises(millrace.InvalidRequest, match="have no places on this host"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millrace._tables.footers import END, Footer, footer_in, footer_length
 from millrace._tables.page_headers import Damaged
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -117,19 +118,28 @@ def remote_tables(objects: Sequence[RemoteObject], arrow: tuple[Any, Any]) -> li
 
 
 def _remote_table(object_: RemoteObject, arrow: tuple[Any, Any]) -> RemoteTable:
-    size = object_.size
-    begin = max(0, size - _TAIL)
-    (tail,) = object_.read([(begin, size - begin)])
+    data, size = _tail(object_, min(_TAIL, object_.size)), object_.size
     try:
-        length = footer_length(bytes(tail[-END:]), size)
-        if length + END > len(tail):
-            (tail,) = object_.read([(size - END - length, length + END)])
-        data = bytes(tail[len(tail) - END - length :])
+        length = footer_length(data[-END:], size)
+    except Damaged as why:
+        raise _unreadable(object_, why) from why
+    if length + END > len(data):
+        data = _tail(object_, length + END)
+    data = data[len(data) - END - length :]
+    try:
         footer = footer_in(data[:length])
         with arrow[1].ParquetFile(arrow[0].BufferReader(b"PAR1" + data)) as opened:
             return RemoteTable(object_, footer, opened.schema_arrow, opened.metadata, arrow)
-    except (Damaged, arrow[0].ArrowException, EOFError, OverflowError, UnicodeError) as why:
-        raise InvalidRequest(f"Parquet: {object_.name} cannot be read: {' '.join(str(why).split())}") from why
+    except (Damaged, arrow[0].ArrowException, OSError, EOFError, OverflowError, UnicodeError) as why:
+        raise _unreadable(object_, why) from why
+
+
+def _tail(object_: RemoteObject, length: int) -> bytes:
+    return bytes(object_.read([(object_.size - length, length)])[0])
+
+
+def _unreadable(object_: RemoteObject, why: Exception) -> InvalidRequest:
+    return InvalidRequest(f"Parquet: {object_.name} cannot be read: {path_text(' '.join(str(why).split()))}")
 
 
 class _Fetched:
