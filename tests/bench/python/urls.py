@@ -2,7 +2,7 @@
 
 The store is range_server.py, in a process of its own: each request takes 20 ms, the bytes come from the page cache. Nothing limits the
 connections but the processors that both sides share with the server: its part of a core is among the figures. s3fs reads 16 ranges of 8 MiB
-at once. Ours are whole epochs, shuffled by blocks, from the first call to the last batch; the daemon keeps nothing.
+at once. Ours are whole epochs, shuffled by blocks, from the first call to the last batch; a window of 128 MiB; the daemon keeps nothing.
 
 ratio               MB/s of RemoteShards over s3fs's, a median of pairs: BMP files of 224 x 224, which take no decoding
 photos_ratio        the same of photographs, RandomResizedCrop 224: decoding them takes most of both cores
@@ -34,6 +34,7 @@ import numpy as np
 REQUEST = 0.02  # seconds
 RANGE, AT_ONCE = 8 << 20, 16
 SHARDS, SIDE, EACH = 8, 224, 800
+WINDOW = 128 << 20  # of data that is smaller than usual: an epoch begins once half a window has been read
 
 
 def run(given: argparse.Namespace, files: Path, place: Path) -> dict[str, float]:
@@ -81,7 +82,9 @@ def _pairs(
     sizes = dict(zip(shards.shards, _sizes(shards.shards, options), strict=True))
     megabytes = sum(sizes.values()) / 1e6
     found: dict[str, list[float]] = {"mb_per_s": [], "alone_mb_per_s": [], "client": [], "daemon": [], "server": []}
-    with millrace.numpy.Loader(shards, recipe, batch_size=64, shuffle="blocks", cache="off", address=daemon.address) as loader:
+    with millrace.numpy.Loader(
+        shards, recipe, batch_size=64, shuffle="blocks", window=WINDOW, cache="off", address=daemon.address
+    ) as loader:
         for _ in loader:  # opens the session, and warms up
             pass
         for number in range(given.rounds):  # who is first alternates

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import millrace
+import numpy as np
 import pytest
 from millrace._remote import objects, ranges, requests
 from millrace._remote.causes import Replaced, without_secrets
+from millrace._remote.memory import room_for
 from millrace._remote.objects import RemoteObject, objects_of
 from millrace._remote.store import Store, shown
 
@@ -107,6 +109,23 @@ def test_plain_http(object_store: ObjectStore, store_proxy: StoreProxy) -> None:
     store_proxy.add("^(GET|HEAD)", status=403)
     with pytest.raises(OSError, match=r"/objects/d/a b\.tar cannot be read: the store refuses it to these credentials \(403\)"):
         whole(object_)
+
+
+def test_memory_is_used_again_once_no_view_of_it_is_left() -> None:
+    size = 2 << 20
+    first = room_for(size)
+    place = np.frombuffer(first, np.uint8).ctypes.data
+    first[:] = b"a" * size
+    part = first.toreadonly()[100:105]
+    del first
+    others = [room_for(size - number) for number in range(3)]
+    for one in others:
+        one[:] = b"b" * len(one)
+    assert bytes(part) == b"aaaaa"
+
+    del part
+    assert np.frombuffer(room_for(size), np.uint8).ctypes.data == place
+    assert [len(room_for(length)) for length in (0, 1, size // 3, 40 << 20)] == [0, 1, size // 3, 40 << 20]
 
 
 # ----------------------------------------------------------------------------------------------------- what may pass
@@ -294,6 +313,7 @@ def test_stop_ends_what_is_under_way(object_: RemoteObject, store_proxy: StorePr
 SCRIPT = """
 import json, os, pickle, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
+from millrace._remote.memory import room_for
 from millrace._remote.objects import objects_of
 (object_,) = objects_of(sys.argv[1], (".tar",), "shards", json.loads(sys.argv[2]))
 def length():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from millrace._remote.causes import Cut, Replaced, may_pass, status_of, to_show, told
+from millrace._remote.memory import room_for
 from millrace._remote.ranges import RANGE, Stopped, all_done
 from millrace._remote.requests import info_of, listed, range_into
 from millrace._remote.store import Store, shown, version_of
@@ -64,15 +65,15 @@ class RemoteObject:
             OSError: they cannot be read; says URL and cause.
             ValueError: the object is another one now.
         """
-        buffers = [bytearray(length) for _, length in pieces]
+        buffers = [room_for(length) for _, length in pieces]
         calls = []
         for (begin, length), buffer in zip(pieces, buffers, strict=True):
             for at in range(0, length, RANGE):
-                calls.append(functools.partial(self._into, memoryview(buffer)[at : at + RANGE], begin + at))
+                calls.append(functools.partial(self._into, buffer[at : at + RANGE], begin + at))
         versions = self._tried(lambda: all_done(calls, stop, self.name))
         if look and not (self.version and versions and all(version == self.version for version in versions)):
             self.check(stop)
-        return [memoryview(buffer).toreadonly() for buffer in buffers]
+        return [buffer.toreadonly() for buffer in buffers]
 
     def check(self, stop: threading.Event | None = None) -> None:
         """Raises as ``read``: the object is gone, or another one now."""
