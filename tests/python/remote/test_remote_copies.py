@@ -8,6 +8,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import numpy as np
 import pytest
 from millrace._loader.permutation import permutation
 from millrace._remote import shards as remote
+from millrace._remote.copies import Copies
+from millrace._remote.objects import objects_of
+from millrace._remote.ranges import RANGE
 
 from archives import write_tar
 from object_store import ObjectStore
@@ -108,22 +112,17 @@ def test_later_epochs_are_wholly_shuffled(make: Any, url: str, copies: Path, sto
     assert source.fingerprint == plain.fingerprint
 
 
-def test_what_is_not_copied_yet_is_read_meanwhile(
-    make: Any, url: str, copies: Path, store_proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "SMALL", 0)
+def test_what_is_not_copied_yet_is_read_meanwhile(make: Any, url: str, copies: Path, store_proxy: StoreProxy) -> None:
     source = millrace.RemoteShards(url, columns="txt", copy_to=copies, storage_options=store_proxy.options)
     loader = make(source)
     loader.set_epoch(1)
     with store_proxy.fault(r"GET .*tar bytes=0-\d{6}$", hang=True) as copying:  # a whole shard
         assert epoch_of(loader) == shuffled(1)
-        loader.set_epoch(0)
-        assert sorted(epoch_of(loader)) == list(range(COUNT))
         assert copying.happened
-        assert len(list(copies.glob(".*.tmp"))) == 2
+        assert not copied(copies)
     eventually(lambda: len(copied(copies)) == SHARDS, "all are copied")
     store_proxy.clear()
-    assert epoch_of(loader) == shuffled(1)
+    assert epoch_of(loader) == shuffled(2)
     assert not store_proxy.requests
 
 
@@ -147,6 +146,28 @@ def test_a_state_with_copies_is_not_taken_for_one_without(make: Any, url: str, c
     without.load_state_dict(state)
     with pytest.raises(millrace.FailedPrecondition, match="image by image"):
         next(iter(without))
+
+
+def test_each_range_is_fetched_once(object_store: ObjectStore, store_proxy: StoreProxy, copies: Path) -> None:
+    size = 5 * RANGE + 777
+    data = np.random.default_rng(5).bytes(size)
+    url = object_store.put("ranges/a.tar", data)
+    objects = objects_of(url, (), "shards", store_proxy.options)
+    several = [Copies(copies, None, objects) for _ in range(3)]  # as of three processes
+    store_proxy.clear()
+    with ThreadPoolExecutor(6) as threads:
+        pieces = [(begin, min(3_000_000, size - begin)) for begin in range(0, size, 3_000_000)]
+        waiting = [(piece, threads.submit(one.read, 0, [piece], None)) for piece in pieces for one in several]
+        for (begin, length), each in waiting:
+            found = each.result()
+            assert found is not None
+            assert bytes(found[0]) == data[begin : begin + length]
+
+    assert store_proxy.count("GET .*a.tar bytes=") == 6
+    (whole,) = copies.glob("a-*.tar")
+    assert whole.read_bytes() == data
+    assert several[0].path(0) == str(whole)
+    assert sorted(path.name for path in copies.iterdir()) == [".millrace-copies.lock", whole.name]
 
 
 def test_copies_have_their_bound(make: Any, url: str, copies: Path, object_store: ObjectStore) -> None:
@@ -214,13 +235,14 @@ print("read", flush=True)
 """
 
 
-def test_processes_share_copies_and_a_killed_one_leaves_none(make: Any, url: str, copies: Path, store_proxy: StoreProxy) -> None:
+@pytest.mark.long
+def test_processes_share_copies_and_go_on_with_those_of_a_killed_one(make: Any, url: str, copies: Path, store_proxy: StoreProxy) -> None:
     millrace.RemoteShards(url, storage_options=store_proxy.options)  # so that the index is in the cache
     store_proxy.clear()
     arguments = url, str(copies), repr(store_proxy.options)
     with store_proxy.fault("GET .*train-1.tar bytes", hang=True) as hung, python(COPYING, *arguments) as killed:
         eventually(lambda: hung.happened > 0, "the process copies the second shard")
-        assert len(list(copies.glob(".train-1*.tmp"))) == 1
+        assert len(list(copies.glob(".train-1*.part"))) == 1
         os.killpg(killed.pid, signal.SIGKILL)
     assert len(copied(copies)) == 1
 
@@ -228,5 +250,5 @@ def test_processes_share_copies_and_a_killed_one_leaves_none(make: Any, url: str
         said = [each.communicate() for each in (one, two)]
     assert [out for out, _ in said] == ["read\n"] * 2, said
     assert len(copied(copies)) == SHARDS
-    assert not list(copies.glob(".*.tmp"))
+    assert not list(copies.glob(".*.part"))
     assert store_proxy.count("GET .*tar bytes=") <= SHARDS + 1

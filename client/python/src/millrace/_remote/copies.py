@@ -1,11 +1,12 @@
-"""Copies of objects in a folder of this host, made in the background and shared by its processes.
+"""Copies of objects in a folder of this host, which grow as their bytes are needed, and which its processes share.
 
 ::
 
-    want(n) --> threads: room? --> .train-0-<digest>.tar.<random>.tmp, locked while its process lives --> train-0-<digest>.tar
-                  one process decides at a time: .millrace-copies.lock
+    read(pieces) --> .train-0-<digest>.tar.part --once it has all--> train-0-<digest>.tar
+    want(object) -'   ranges of 8 MiB, each fetched once by the reader that locks it first; and of each a byte: it is there
 
-The digest is of URL and version. A copy has a time that is made of the digest, so one that somebody has written to is told from it.
+The digest is of URL and version. A copy has a time that is made of the digest, so one that somebody has written to is told from it. One
+process at a time makes files and names: it has locked ``.millrace-copies.lock``.
 """
 
 from __future__ import annotations
@@ -13,42 +14,36 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import functools
 import hashlib
 import os
 import re
-import secrets
 import stat
+import struct
 import threading
+import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 from millrace._process.warn import warn
-from millrace._remote.causes import Replaced
 from millrace._remote.objects import RemoteObject
-from millrace._remote.ranges import RANGE
+from millrace._remote.ranges import RANGE, Stopped
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 
-T = TypeVar("T")
-
-_AT_ONCE = 2  # objects of which copies are made at the same time
-_PORTION = 4 * RANGE  # bytes: reads for a loop come before what of a copy has not been asked for yet
-_PAUSE = 0.2  # seconds between looks at what another process copies
+_AT_ONCE = 2  # objects that are copied in the background at the same time
+_PORTION = 4  # ranges: reads for a loop come before what of a copy has not been asked for yet
+_PAUSE = 0.05  # seconds between looks at what another reader fetches
 _LOCK = ".millrace-copies.lock"
-_OURS = re.compile(r".*-[0-9a-f]{32}(\.tar|\.tar\.[0-9a-f]{8}\.tmp)")
+_OURS = re.compile(r".*-[0-9a-f]{32}\.tar(\.part)?")
 _DIGITS = 32
+_SECOND = 1_000_000_000  # ns
+_FLOCK = "hhqqi4x"  # struct flock
 
 
-class _Busy(Exception):
-    """Another process copies it."""
-
-
-class _NotRead(Exception):
-    """The store fails: because of ``args[0]``."""
+class _NotWritten(Exception):
+    """The disk fails; says why."""
 
 
 class Copies:
@@ -107,8 +102,39 @@ class Copies:
             found = os.lstat(path)
         except OSError:
             return None
-        same = (found.st_size, found.st_mtime_ns, found.st_uid) == (self._objects[number].size, _time_of(path), os.geteuid())
+        same = (found.st_size, found.st_uid) == (self._objects[number].size, os.geteuid()) and _has_stamp(found, path)
         return path if same and stat.S_ISREG(found.st_mode) else None
+
+    def read(self, number: int, pieces: Sequence[tuple[int, int]], stop: threading.Event | None) -> list[memoryview] | None:
+        """As ``RemoteObject.read``, by way of the copy: what it lacks is fetched. None: there is no room for one."""
+        stop = stop or threading.Event()
+        try:
+            file = self._opened(number, stop)
+            if file is None:
+                return None
+            try:
+                self._fetch(number, file, _ranges_of(pieces), stop)
+                return _in_file(file, pieces)
+            finally:
+                os.close(file)
+        except _NotWritten as why:
+            self._tell(str(why))
+            return None
+
+    def there(self, number: int, pieces: Sequence[tuple[int, int]]) -> list[memoryview] | None:
+        """As ``read``, of what has been fetched already. None: some is not."""
+        try:
+            file = os.open(self._part(number), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            known = self._known(number, file)
+            is_there = self._is_ours(number, file) and all(known[place] for place in _ranges_of(pieces))
+            return _in_file(file, pieces) if is_there else None
+        except OSError:
+            return None
+        finally:
+            os.close(file)
 
     def want(self, number: int) -> None:
         """Has a copy of an object made in the background, if there is room, and as long as somebody has the source."""
@@ -121,111 +147,115 @@ class Copies:
                 self._threads.submit(_make, weakref.ref(self), number)
                 self._wanted.add(number)
 
-    def now(self, number: int, stop: threading.Event | None) -> str | None:
-        """As ``path``; a copy is made before, or waited for, if there is room. Raises OSError: the object cannot be read."""
-        self._of_this_process()
-        stop = stop or threading.Event()
-        found = self.path(number)
-        while found is None and not stop.is_set() and not self._told and number not in self._without:
-            try:
-                self._made(number, stop)
-            except _NotRead as failed:
-                raise failed.args[0] from None
-            found = self.path(number)
-        return found
-
     def _of_this_process(self) -> None:
         if self._process != os.getpid():
             self._anew()
 
     def _make(self, number: int) -> None:
-        """In a thread, which goes on with another object where this one has to wait."""
+        """In a thread."""
         try:
-            self._made(number, threading.Event())
-        except _NotRead:  # who reads it is told, and wants it again
-            return
+            whole = range(-(-self._objects[number].size // RANGE))
+            for first in whole[::_PORTION]:
+                portion = whole[first : first + _PORTION]
+                if self.read(number, [(place * RANGE, 1) for place in portion], None) is None:
+                    return
+        except (OSError, ValueError):  # who reads it is told, and wants it again
+            pass
         finally:
             with self._lock:
                 self._wanted.discard(number)
-        if self.path(number) is None:
-            self.want(number)
 
-    def _made(self, number: int, stop: threading.Event) -> None:
-        """Makes the copy, if nobody else does. Where there is no room the object is in ``_without`` afterwards. Raises _NotRead."""
-        try:
-            begun = self._begun(number, stop)
-            if begun is not None:
-                self._written(number, *begun, stop)
-        except _Busy:
-            stop.wait(_PAUSE)
-        except Replaced:  # who reads it is told
-            self._without.add(number)
-        except OSError as why:
-            self._tell(why.strerror or str(why))
-
-    def _written(self, number: int, file: int, path: str, stop: threading.Event) -> None:
-        """Raises Replaced; _NotRead; OSError: it cannot be written."""
+    def _fetch(self, number: int, file: int, ranges: Sequence[int], stop: threading.Event) -> None:
+        """So that these ranges are in the file. Raises as ``RemoteObject.read``; _NotWritten."""
         object_ = self._objects[number]
-        try:
-            for at in range(0, object_.size, _PORTION):
-                portion = [(at, min(_PORTION, object_.size - at))]
-                (data,) = _of_store(functools.partial(object_.read, portion, stop, look=False))
-                written = 0
-                while written < len(data):
-                    written += os.pwrite(file, data[written:], at + written)
-            _of_store(functools.partial(object_.check, stop))
-            whole = os.path.join(self.folder, self._names[number])
-            os.utime(file, ns=(_time_of(whole), _time_of(whole)))
-            os.rename(path, whole)
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-            os.close(file)
-
-    def _begun(self, number: int, stop: threading.Event) -> tuple[int, str] | None:
-        """A file for it, which is locked; None: the copy is there, or there is no room.
-
-        Raises:
-            _Busy: another process has one.
-            OSError: none can be made, or the disk is full.
-        """
-        size, name = self._objects[number].size, self._names[number]
-        with self._deciding(stop):
-            if self.path(number) is not None:
-                return None
-            taken = 0
-            for other, its_size in self._there():
-                if other.startswith(f".{name}."):
-                    raise _Busy
-                taken += its_size if other != name else 0
-            if self._most is not None and taken + size > self._most:
-                self._without.add(number)
-                return None
-            free = os.statvfs(self.folder)
-            if free.f_bavail * free.f_frsize < size:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            path = os.path.join(self.folder, f".{name}.{secrets.token_hex(4)}.tmp")
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        while True:
+            known = self._known(number, file)
+            missing = [place for place in ranges if not known[place]]
+            if not missing:
+                break
+            mine = [place for place in missing if _locked(file, object_.size + place)]
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.ftruncate(file, size)  # which others count
-            except BaseException:
-                os.unlink(path)
-                os.close(file)
-                raise
-            return file, path
+                known = self._known(number, file)
+                lacking = [place for place in mine if not known[place]]
+                if lacking:
+                    pieces = [(place * RANGE, min(RANGE, object_.size - place * RANGE)) for place in lacking]
+                    for place, data in zip(lacking, object_.read(pieces, stop), strict=True):
+                        _write(file, data, place * RANGE)
+                        _write(file, memoryview(b"\1"), object_.size + place)
+            finally:
+                for place in mine:
+                    _unlock(file, object_.size + place)
+            if not mine and stop.wait(_PAUSE):
+                raise Stopped("the loop has ended")
+        if all(known):
+            self._finish(number, file, stop)
+
+    def _known(self, number: int, file: int) -> bytes:
+        """Of each range whether it is in the file."""
+        size = self._objects[number].size
+        count = -(-size // RANGE)
+        found = os.pread(file, count, size)
+        return found if len(found) == count else b"\1" * count  # else it is whole, and its end has been cut off
+
+    def _finish(self, number: int, file: int, stop: threading.Event) -> None:
+        """Gives a whole copy its name, unless it has it."""
+        part, size = self._part(number), self._objects[number].size
+        whole = os.path.join(self.folder, self._names[number])
+        try:
+            with self._deciding(stop), contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.lstat(part), os.fstat(file)):
+                    os.ftruncate(file, size)
+                    _stamp(file, whole)
+                    os.rename(part, whole)
+        except Stopped:
+            raise
+        except OSError as why:
+            raise _NotWritten(why.strerror) from why
+
+    def _part(self, number: int) -> str:
+        return os.path.join(self.folder, f".{self._names[number]}.part")
+
+    def _is_ours(self, number: int, file: int) -> bool:
+        found, size = os.fstat(file), self._objects[number].size
+        return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_size in (size, size + -(-size // RANGE))
+
+    def _opened(self, number: int, stop: threading.Event) -> int | None:
+        """The copy, as far as it is there, or a new one; None: there is no room. Raises _NotWritten; Stopped."""
+        self._of_this_process()
+        if self._told or number in self._without:
+            return None
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            with self._deciding(stop):
+                for path in filter(None, (self.path(number), self._part(number))):
+                    with contextlib.suppress(FileNotFoundError):
+                        file = os.open(path, flags)
+                        if self._is_ours(number, file):
+                            return file
+                        os.close(file)
+                        os.unlink(path)
+                size, name = self._objects[number].size, self._names[number]
+                if self._most is not None and size + sum(its for other, its in self._there() if other != name) > self._most:
+                    self._without.add(number)
+                    return None
+                free = os.statvfs(self.folder)
+                if free.f_bavail * free.f_frsize < size:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                file = os.open(self._part(number), flags | os.O_CREAT | os.O_EXCL, 0o666)
+                os.ftruncate(file, size + -(-size // RANGE))  # which others count
+                return file
+        except Stopped:
+            raise
+        except OSError as why:
+            raise _NotWritten(why.strerror) from why
 
     def _there(self) -> Iterator[tuple[str, int]]:
-        """Names and sizes of copies, and of those that are being made. What a process left that was killed is removed."""
+        """Names and sizes of copies, those that grow, too."""
         with os.scandir(self.folder) as entries:
             for entry in entries:
-                if not _OURS.fullmatch(entry.name):
-                    continue
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.name.endswith(".tmp") and _is_left(entry.path):
-                        os.unlink(entry.path)
-                        continue
-                    yield entry.name, entry.stat(follow_symlinks=False).st_size
+                if _OURS.fullmatch(entry.name):
+                    with contextlib.suppress(FileNotFoundError):
+                        yield entry.name, entry.stat(follow_symlinks=False).st_size
 
     @contextlib.contextmanager
     def _deciding(self, stop: threading.Event) -> Iterator[None]:
@@ -238,7 +268,7 @@ class Copies:
                     break
                 except BlockingIOError:
                     if stop.wait(0.01):
-                        raise _Busy from None
+                        raise Stopped("the loop has ended") from None
             yield
         finally:
             os.close(file)
@@ -256,28 +286,48 @@ def _make(copies: weakref.ref[Copies], number: int) -> None:
         there._make(number)
 
 
-def _of_store(call: Callable[[], T]) -> T:
+def _ranges_of(pieces: Sequence[tuple[int, int]]) -> list[int]:
+    """Those that hold the pieces."""
+    found = {place for begin, length in pieces if length for place in range(begin // RANGE, (begin + length - 1) // RANGE + 1)}
+    return sorted(found)
+
+
+def _in_file(file: int, pieces: Sequence[tuple[int, int]]) -> list[memoryview]:
+    found = []
+    for begin, length in pieces:
+        data = bytearray(length)
+        at = 0
+        while at < length:
+            came = os.preadv(file, [memoryview(data)[at:]], begin + at)
+            if not came:
+                raise OSError("the copy has been cut")
+            at += came
+        found.append(memoryview(data).toreadonly())
+    return found
+
+
+def _write(file: int, data: memoryview, at: int) -> None:
     try:
-        return call()
+        written = 0
+        while written < len(data):
+            written += os.pwrite(file, data[written:], at + written)
     except OSError as why:
-        raise _NotRead(why) from why
+        raise _NotWritten(why.strerror) from why
 
 
-def _is_left(path: str) -> bool:
-    """Whether the process that wrote it is gone."""
+def _locked(file: int, at: int) -> bool:
+    """Locks a byte for this open file, until it is closed or its process ends. False: another reader has."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0))
+    except (BlockingIOError, PermissionError):
         return False
-    except OSError:  # another user's
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(file)
+    except OSError as why:
+        raise _NotWritten(why.strerror) from why
+    return True
+
+
+def _unlock(file: int, at: int) -> None:
+    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_UNLCK, os.SEEK_SET, at, 1, 0))
 
 
 def _name_of(object_: RemoteObject) -> str:
@@ -287,7 +337,23 @@ def _name_of(object_: RemoteObject) -> str:
     return f"{stem}-{hashlib.sha256(object_.identity.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}.tar"
 
 
-def _time_of(path: str) -> int:
-    """Of a copy of that name, ns since 1970: a whole number of seconds, which every file system keeps."""
-    digest = path[: -len(".tar")][-_DIGITS:]
-    return (1_000_000_000 + 2 * (int(digest[:7], 16) % (1 << 27))) * 1_000_000_000
+def _stamp(file: int, name: str) -> None:
+    """Gives a whole copy its time: a recent one, which those that clear disks leave alone, with a fraction of a second of its own.
+
+    Where the disk keeps no fractions it is a whole second long ago.
+    """
+    fraction, second = _times_of(name)
+    recent = int(time.time()) * _SECOND + fraction
+    os.utime(file, ns=(recent, recent))
+    if os.fstat(file).st_mtime_ns != recent:
+        os.utime(file, ns=(second, second))
+
+
+def _has_stamp(found: os.stat_result, name: str) -> bool:
+    fraction, second = _times_of(name)
+    return found.st_mtime_ns % _SECOND == fraction or found.st_mtime_ns == second
+
+
+def _times_of(name: str) -> tuple[int, int]:
+    digest = int(name[: -len(".tar")][-_DIGITS:][:15], 16)
+    return 1 + digest % (_SECOND - 1), (1_000_000_000 + 2 * (digest % (1 << 27))) * _SECOND

@@ -26,7 +26,7 @@ from millrace._remote.copies import Copies
 from millrace._remote.indexes import indexed
 from millrace._remote.objects import objects_of
 from millrace._remote.ranges import AT_ONCE
-from millrace._remote.shard_blocks import BLOCK, blocks_of, stretches_of
+from millrace._remote.shard_blocks import BLOCK, Stretches, blocks_of, stretches_of
 from millrace._remote.shard_values import Labels, Member, Values, labels_in
 from millrace._shards.fields import Keys
 from millrace._shards.reads import Pieces
@@ -37,8 +37,6 @@ from millrace.errors import Error, InvalidRequest
 from millrace.samples import Part
 
 _AT_ONCE = 8  # blocks, of mostly two ranges each
-SMALL = 4 * BLOCK
-"""Bytes of a shard that is copied before the first of its blocks is given, so that none is read twice."""
 
 
 class RemoteShards(BlockSource):
@@ -53,8 +51,8 @@ class RemoteShards(BlockSource):
     copied to the store; DALI's are taken, too). Without one the first opening reads the whole shard, once for a host and its user: the
     index is kept in ``$XDG_CACHE_HOME/millrace/shards``.
 
-    With ``copy_to`` shards are copied to this host while the first epoch is read in blocks. If all have room there, later epochs are
-    shuffled image by image, as ``shuffle=True`` does it, from their first batch on.
+    With ``copy_to`` what the first epoch fetches, in blocks, is kept on a disk of this host, once for all its ranks. If all shards have
+    room there, later epochs are shuffled image by image, as ``shuffle=True`` does it, from their first batch on.
 
     Memory: about 30 bytes a sample and those of its image's name, 16 for each column.
     """
@@ -86,9 +84,8 @@ class RemoteShards(BlockSource):
             classes: names of the labels; then labels that are texts become positions in them.
             strict: as of ``Shards``.
             storage_options: what fsspec opens the store with: credentials, endpoint and the like. None: what the environment says.
-            copy_to: a folder beneath a root of the daemon's. Whole shards are copied there in the background, in the order in which they
-                are needed, and the daemon reads them there. Processes of one user share the copies, later runs take them, and nothing
-                removes them. None: there are no copies.
+            copy_to: a folder beneath a root of the daemon's. What is fetched is kept there, and of whole shards the daemon reads the images
+                there. Processes of one user share the copies, later runs take them, and nothing removes them. None: there are no copies.
             copy_bytes: bytes of all copies in the folder; the rest is read without. None: as many as the disk has.
 
         Raises:
@@ -144,7 +141,7 @@ class RemoteShards(BlockSource):
     def name_of(self, block: int) -> str:
         """``s3://bucket/train-0.tar[1536+8388608]``."""
         samples = np.arange(self._first[block], self._first[block + 1])
-        pieces = stretches_of([one.taken(samples) for one in self._wanted]).pieces
+        pieces = self._stretches(samples).pieces
         begin = pieces[0][0]
         return f"{self._objects[self._shard_of(block)].name}[{begin}+{sum(pieces[-1]) - begin}]"
 
@@ -155,10 +152,12 @@ class RemoteShards(BlockSource):
             InvalidRequest: a label or a column that is not what its extension says; names it.
         """
         shard, samples = self._shard_of(block), np.arange(self._first[block], self._first[block + 1])
-        if self._copies is not None and self._objects[shard].size <= SMALL:
-            self._copies.now(shard, stop)
         rows = self._copied(shard, samples)
-        return self._read(shard, samples, stop) if rows is None else rows
+        if rows is not None:
+            return rows
+        pieces = self._stretches(samples)
+        read = None if self._copies is None else self._copies.read(shard, pieces.pieces, stop)
+        return self._of_stretches(samples, pieces, self._objects[shard].read(pieces.pieces, stop) if read is None else read)
 
     def scattered(self, epoch: int) -> bool:
         """With copies of all shards each epoch but the first is shuffled image by image."""
@@ -175,7 +174,13 @@ class RemoteShards(BlockSource):
 
         def read(shard: int, places: NDArray[np.int64]) -> None:
             try:
-                fill(places, self._read(shard, ids[places], stop))
+                pieces = self._stretches(ids[places])
+                found = None
+                if self._copies is not None:
+                    found = self._copies.there(shard, pieces.pieces)
+                    self._copies.want(shard)
+                found = self._objects[shard].read(pieces.pieces, stop) if found is None else found
+                fill(places, self._of_stretches(ids[places], pieces, found))
             except Error:
                 raise
             except (OSError, ValueError) as why:
@@ -199,19 +204,17 @@ class RemoteShards(BlockSource):
         return int(self._images.which[self._first[block]])
 
     def _copied(self, shard: int, samples: NDArray[np.int64]) -> list[Row] | None:
-        """The rows out of a copy; None: there is none yet, and one is made in the background."""
-        if self._copies is None:
-            return None
-        copy = self._copies.path(shard)
+        """The rows out of a whole copy; None: there is none."""
+        copy = None if self._copies is None else self._copies.path(shard)
         if copy is not None:
             with contextlib.suppress(OSError):  # it is gone meanwhile
                 return self._of_copy(copy, samples)
-        self._copies.want(shard)
         return None
 
-    def _read(self, shard: int, samples: NDArray[np.int64], stop: threading.Event | None) -> list[Row]:
-        stretches = stretches_of([one.taken(samples) for one in self._wanted])
-        read = self._objects[shard].read(stretches.pieces, stop)
+    def _stretches(self, samples: NDArray[np.int64]) -> Stretches:
+        return stretches_of([one.taken(samples) for one in self._wanted])
+
+    def _of_stretches(self, samples: NDArray[np.int64], stretches: Stretches, read: Sequence[memoryview]) -> list[Row]:
 
         def member(pieces: Pieces, sample: int) -> memoryview | None:
             length = int(pieces.lengths[sample])
