@@ -59,7 +59,8 @@ MAY_IMPORT = {
     },
     # loaders
     "_blocks": VALUES | {
-        "_process", "_data.file_parts", "_remote", "_shards.sources", "encoded", "_loader.permutation", "_loader.source_rows", "_loader.bad_images",
+        "_process", "_wire.messages", "_data.file_parts", "_remote", "_shards.sources", "encoded", "_loader.permutation",
+        "_loader.source_rows",
     },
     "_loader": VALUES | {
         "_process", "_wire", "_memory", "_core", "client", "_recipe", "_transforms", "_data", "_blocks", "encoded", "pairs", "sample_list",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
@@ -104,15 +105,45 @@ def test_a_cut_shard_has_the_samples_before_the_cut(files: list[str]) -> None:
         assert [bytes(row.source) for row in rows] == [png(n) for n in range(samples)]  # type: ignore[arg-type]
 
 
+def test_damage_within_an_intact_compression_is_noticed_and_told_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    plain = Path(shard(tmp_path / "a.tar", range(20))).read_bytes()
+    header = plain.index(b"part/0007.png")
+    for number, (data, why) in enumerate(
+        (
+            (plain[:header] + b"\xff" * 512 + plain[header + 512 :], "there is no tar header: bad checksum"),
+            (plain[: header + 100], "there is no tar header: truncated header"),
+            (plain[:header], "the archive ends without its end mark, so it is cut off"),
+        )
+    ):
+        file = tmp_path / f"{number}.tar.gz"
+        file.write_bytes(gzip.compress(data))
+        for _ in range(2):  # counted, and as it was counted
+            with pytest.warns(
+                millrace.ShardWarning, match=f"{file.name} is damaged after part/0005, so it has the 6 samples before: {why}"
+            ):
+                source = CompressedShards(file)
+        assert [bytes(row.source) for row in source.read(0)] == [png(n) for n in range(6)]  # type: ignore[arg-type]
+
+
+def test_columns_that_some_samples_have_not(files: list[str]) -> None:
+    source = CompressedShards(files, label="", columns="json;txt;__key__")
+
+    assert source.columns == ("json", "txt", "__key__")
+    assert source.read(1)[0].values == ({"number": 20}, None, "part/0020")
+
+
 def test_what_is_no_shard_and_labels_that_are_none(files: list[str], tmp_path: Path) -> None:
     (tmp_path / "text.tar.gz").write_text("nothing of the kind")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(millrace.InvalidRequest, match="no sample with an image"):
+        with pytest.raises(millrace.InvalidRequest, match=r"no sample with an image \(jpg, .*name its extension"):
             CompressedShards([str(tmp_path / "text.tar.gz")])
     with pytest.raises(millrace.InvalidRequest, match="no sample with an image"):
         CompressedShards(files, image="tiff")
-    with pytest.raises(millrace.InvalidRequest, match=r"a\.tar\.gz, part/0000: .*has no label"):
+    with pytest.raises(millrace.NotFound, match=r"none\.tar\.gz is not there"):
+        CompressedShards(tmp_path / "none.tar.gz")
+    with pytest.raises(millrace.InvalidRequest, match=r"a\.tar\.gz, part/0000: it has no label \(class\)"):
         CompressedShards(files, label="class").read(0)
 
 

@@ -173,13 +173,16 @@ def test_a_damaged_block_is_bad_images(make: Any, source: Pictures, damage: Exce
         warnings.simplefilter("always")
         assert epoch_of(skipping) == [number for number in order_of(source) if number not in lost]
         for images, labels in blank:
+            for error in blank.batch.errors:
+                assert (error.source, error.message) == ("block 4", f"the block cannot be read: {damage}")
             for number, image, label in zip(blank.batch.ids.tolist(), images, labels["label"], strict=True):
                 assert (label == -1) == (number in lost)
                 assert (not image.any()) == (number in lost)
-        with pytest.raises(millrace.SampleFailed):
+        with pytest.raises(millrace.SampleFailed, match=f"block 4.*: the block cannot be read: {damage}"):
             epoch_of(make(on_error="fail"))
     said = [str(warning.message) for warning in told if warning.category is millrace.BadImageWarning]
-    assert said.count(f"loader: block 4 cannot be read, so its 3 samples are bad images: {damage}") == 3
+    assert said == [f"loader: block 4 cannot be read, so its 3 samples are bad images: {damage}"] * 2  # of each loop that went on
+    assert {warning.filename for warning in told} == {__file__}
     assert skipping.bad == blank.bad == 3
 
 

@@ -81,7 +81,7 @@ if _TYPE_CHECKING:
     from millrace._remote.files import RemoteFiles
     from millrace._remote.shards import RemoteShards
     from millrace._shards.shards import Shards
-    from millrace._shards.table import ShardWarning
+    from millrace._shards.sources import ShardWarning
     from millrace._sheets.preview import Preview, preview
     from millrace.pairs import Pairs, mask_recipe
     from millrace.private_daemon import PrivateDaemon, serve
@@ -92,7 +92,7 @@ _LATER = {
     "Pairs": "pairs",
     "Preview": "_sheets.preview",
     "PrivateDaemon": "private_daemon",
-    "ShardWarning": "_shards.table",
+    "ShardWarning": "_shards.sources",
     "CompressedShards": "_blocks.tar",
     "RemoteFiles": "_remote.files",
     "RemoteShards": "_remote.shards",

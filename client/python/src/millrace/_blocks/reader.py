@@ -5,7 +5,7 @@
     order of the rank's samples --> loads: (window, block), in order --> threads: BlockSource.read --> rows by sample
                                     as far ahead as `room` bytes allow     let go of with the last row that is wanted
 
-Of a block that cannot be read every sample is an image without bytes, which the daemon answers as a bad image.
+Of a block that cannot be read every sample is an image without bytes, which the daemon answers as a bad image, and the feed says why.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from millrace._blocks.order import BlockOrder
 from millrace._blocks.source import BlockSource
-from millrace._loader.bad_images import BadImageWarning
-from millrace._loader.source_rows import RowBatch
-from millrace._process.warn import warn
+from millrace._loader.source_rows import RowBatch, Unread
+from millrace._wire.messages import path_text
 from millrace.encoded import Row
 from millrace.errors import Error
 
@@ -39,7 +38,7 @@ class _Load:
     window: int
     block: int
     wanted: int
-    rows: Future[Sequence[Row] | None] | None = None  # None of it: it cannot be read
+    rows: Future[Sequence[Row] | Unread] | None = None
 
 
 class BlockReader:
@@ -73,13 +72,13 @@ class BlockReader:
         self._threads = ThreadPoolExecutor(source.at_once or _THREADS, "millrace-blocks")
         self._fill()
 
-    def take(self, samples: NDArray[np.int64]) -> list[Row | None]:
-        """Rows of the next samples of the order; None: of a block that cannot be read.
+    def take(self, samples: NDArray[np.int64]) -> list[Row | Unread]:
+        """Rows of the next samples of the order, or the block of such a row.
 
         Raises:
             Exception: what the source raised that is not about one block.
         """
-        rows: list[Row | None] = []
+        rows: list[Row | Unread] = []
         windows = self._windows[self._given : self._given + len(samples)].tolist()
         self._given += len(samples)
         for sample, block, window in zip(samples.tolist(), self._blocks_of(samples).tolist(), windows, strict=True):
@@ -88,7 +87,8 @@ class BlockReader:
                 self._fill(window)
             assert load.rows is not None
             block_rows = load.rows.result()
-            rows.append(None if block_rows is None else block_rows[sample - int(self._ends[block]) + int(self._source.sizes[block])])
+            begin = int(self._ends[block]) - int(self._source.sizes[block])
+            rows.append(block_rows if isinstance(block_rows, Unread) else block_rows[sample - begin])
             load.wanted -= 1
             if not load.wanted:
                 del self._loads[window, block]
@@ -111,7 +111,7 @@ class BlockReader:
             load.rows = self._threads.submit(self._read, load.block)
             self._to_read.popleft()
 
-    def _read(self, block: int) -> Sequence[Row] | None:
+    def _read(self, block: int) -> Sequence[Row] | Unread:
         """In one of the threads."""
         source = self._source
         try:
@@ -122,13 +122,7 @@ class BlockReader:
         except Error:
             raise
         except (OSError, ValueError) as why:
-            if self._stop.is_set():
-                return None
-            warn(
-                f"loader: {source.name_of(block)} cannot be read, so its {source.sizes[block]} samples are bad images: {why}",
-                BadImageWarning,
-            )
-            return None
+            return Unread(path_text(source.name_of(block)), int(source.sizes[block]), path_text(str(why)))
 
     def close(self) -> None:
         """Ends the threads; blocks that are being read are waited for, unless their source gives up."""
@@ -166,10 +160,12 @@ def rows_scattered(
 
 
 def _batch_of(
-    rows: Sequence[Row | None], columns: Sequence[str], blanked: bool, ids: NDArray[np.int64], keys: NDArray[np.uint64] | None
+    rows: Sequence[Row | Unread], columns: Sequence[str], blanked: bool, ids: NDArray[np.int64], keys: NDArray[np.uint64] | None
 ) -> RowBatch:
-    good = next((row for row in rows if row is not None), None)
+    good = next((row for row in rows if isinstance(row, Row)), None)
     blank = tuple(-1 if name == "label" else None for name in columns)
     # Others are left out, or replaced by a good one of the batch, and so their columns are of its kinds.
     bad = Row(b"", blank if blanked or good is None else good.values, 0)
-    return RowBatch(ids.tolist() if keys is None else keys.tolist(), [bad if row is None else row for row in rows], None)
+    unread = {position: row for position, row in enumerate(rows) if isinstance(row, Unread)}
+    given = [row if isinstance(row, Row) else bad for row in rows]
+    return RowBatch(ids.tolist() if keys is None else keys.tolist(), given, None, unread)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._loader.source_rows import Unread
 from millrace.encoded import Row
 
 
@@ -67,8 +68,8 @@ class BlockSource(abc.ABC):
         """Whether that epoch is shuffled sample by sample, and read so. The same however far the source has come in it."""
         return False
 
-    def rows(self, ids: NDArray[np.int64], stop: threading.Event | None = None) -> Sequence[Row | None]:
-        """Rows by their numbers, for epochs that are ``scattered``; None: it cannot be read, of which the source has warned.
+    def rows(self, ids: NDArray[np.int64], stop: threading.Event | None = None) -> Sequence[Row | Unread]:
+        """Rows by their numbers, for epochs that are ``scattered``; ``Unread``: what it lies in cannot be read.
 
         Args:
             ids: int64 [n].

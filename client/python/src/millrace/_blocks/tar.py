@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,8 @@ from millrace._blocks.source import BlockSource
 from millrace._blocks.tar_files import LocalTar, RemoteTar, decompressed
 from millrace._process.warn import warn
 from millrace._remote.objects import is_remote, objects_of
-from millrace._shards.sources import _ENDINGS, shards_of
+from millrace._shards.sources import _ENDINGS, ShardWarning, extensions_of, plain_extension, shards_of
+from millrace._wire.messages import path_text
 from millrace.encoded import Encoded, Row
 from millrace.errors import Error, InvalidRequest
 
@@ -37,6 +38,21 @@ class _Counts(NamedTuple):
     version: int | str
     samples: int
     bytes: int
+    damage: str
+    """For people; empty: there is none."""
+
+
+class _Member(tarfile.TarInfo):
+    """As tarfile has it, which takes a damaged header after the first for the archive's end."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _Member:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.EmptyHeaderError as why:  # type: ignore[attr-defined]
+            raise tarfile.ReadError("the archive ends without its end mark, so it is cut off") from why
+        except (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError) as why:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(f"there is no tar header: {why}") from why
 
 
 class CompressedShards(BlockSource):
@@ -53,9 +69,9 @@ class CompressedShards(BlockSource):
     def __init__(
         self,
         source: Any,
-        image: str = "jpg;jpeg;png;webp",
+        image: str | Sequence[str] = "jpg;jpeg;png;webp",
         label: str | None = "cls",
-        columns: Sequence[str] = (),
+        columns: Iterable[str] = (),
         classes: Sequence[str] = (),
         *,
         storage_options: Mapping[str, Any] | None = None,
@@ -66,16 +82,17 @@ class CompressedShards(BlockSource):
             source: a file, a folder, ``train-{0000..0099}.tar.gz``, ``train-*.tar.gz``, or a list of these: ``.tar.gz``, ``.tar.bz2``,
                 ``.tar.xz``, ``.tar.zst``, also uncompressed ones. Order: as named; of folders and ``*`` that of the names. Or URLs of
                 these: ``"s3://bucket/train-{0000..0099}.tar.gz"``.
-            image: the ending that is the image; several with ``;`` between, of which the first that is there counts.
-            label: the one that is the label (``cls``: a whole number); None: none, every label is -1.
-            columns: further ones that come with each batch: ``json`` and ``txt`` are read, others are bytes.
+            image: extensions, ``"jpg;png"`` or a list; of each sample the first that it has. A key without one is no sample.
+            label: the extension of the labels (``cls``: a whole number); None or ``""``: none, every label is -1.
+            columns: extensions of further members, which come with the batches: ``json`` and ``txt`` are read, others are bytes; None where
+                a sample has none. ``"__key__"``: the samples' keys.
             classes: the labels' names.
             storage_options: of URLs, fsspec's: credentials, endpoint and the like.
 
         Raises:
             InvalidRequest: there are no samples; says of which files.
-            NotFound, PermissionDenied: there is no such object, or the store refuses it to these credentials.
-            OSError: a file cannot be opened, or an object not be fetched; says URL and cause.
+            NotFound, PermissionDenied: a file or an object is not there, or cannot be read.
+            OSError: an object cannot be fetched; says URL and cause.
             Unsupported: a ``.zst`` file without pyarrow, by which it is read; or what reads these URLs is not installed.
         """
         files: list[LocalTar | RemoteTar]
@@ -85,17 +102,21 @@ class CompressedShards(BlockSource):
             raise InvalidRequest("shards: storage_options are for URLs (s3://bucket/train-*.tar.gz)")
         else:
             files = [LocalTar.of(path) for path in shards_of(source)]
-        self._images = tuple(image.split(";"))
-        self._rows = Encoded((), image=image, label="" if label is None else label, columns=columns)
-        self._wanted = {*self._images, *([label] if label is not None else []), *columns}
-        self.columns = (*(["label"] if label is not None else []), *columns)
+        self._images = tuple(extensions_of(image, "image"))
+        self._label = plain_extension(label, "label") if label else ""
+        self._more = tuple(extensions_of(columns, "columns")) if columns else ()
+        self._rows = Encoded((), image=";".join(self._images), label=self._label, columns=self._more)
+        self._wanted = {*self._images, *([self._label] if self._label else []), *self._more}
+        self.columns = (*(["label"] if self._label else []), *self._more)
         self.classes = tuple(classes)
         counts = [self._counts_of(file) for file in files]
         found = [number for number, count in enumerate(counts) if count.samples]
         if not found:
-            raise InvalidRequest(f"shards: no sample with an image ({image}) in {', '.join(file.name for file in files)}")
+            these = path_text(files[0].name) + (f" and the {len(files) - 1} others" if len(files) > 1 else "")
+            wanted = ", ".join(self._images)
+            raise InvalidRequest(f"shards: there is no sample with an image ({wanted}) in {these}; name its extension in image=")
         self._shards = [(files[number], counts[number]) for number in found]
-        told = repr((image, label, self.columns, [(file.name, count) for file, count in self._shards]))
+        told = repr((self._images, self._label, self.columns, [(file.name, *count[:4]) for file, count in self._shards]))
         self._fingerprint = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
@@ -126,10 +147,15 @@ class CompressedShards(BlockSource):
             for key, fields in self._samples(content, file.name):
                 if stop is not None and stop.is_set():
                     raise OSError("the loop has ended")
+                if self._label and self._label not in fields:
+                    raise InvalidRequest(
+                        f"shards: {path_text(file.name)}, {path_text(key)}: it has no label ({self._label}); say which member is the label "
+                        'with label=, or label="" for none'
+                    )
                 try:
-                    rows.append(self._rows.read(fields))
+                    rows.append(self._rows.read({**dict.fromkeys(self._more), **fields, "__key__": key}))
                 except InvalidRequest as why:
-                    raise InvalidRequest(f"shards: {file.name}, {key}: {why}") from why
+                    raise InvalidRequest(f"shards: {path_text(file.name)}, {path_text(key)}: {why}") from why
                 if len(rows) == counts.samples:
                     break
         except Error:
@@ -142,13 +168,13 @@ class CompressedShards(BlockSource):
         """Keys and fields of the samples with an image."""
         before: str | None = None
         fields: dict[str, bytes] = {}
-        with decompressed(content, name) as stream, tarfile.open(fileobj=stream, mode="r|", errorlevel=1) as archive:
+        with decompressed(content, name) as stream, tarfile.open(fileobj=stream, mode="r|", errorlevel=1, tarinfo=_Member) as archive:
             for member in archive:
                 folder, _, last = member.name.rpartition("/")
                 stem, _, ending = last.partition(".")
                 if not member.isfile() or not stem or not ending:
                     continue
-                key = f"{folder}/{stem}"
+                key = f"{folder}/{stem}" if folder else stem
                 if key != before:
                     if fields.keys() & set(self._images):
                         yield str(before), fields
@@ -165,25 +191,36 @@ class CompressedShards(BlockSource):
                 archive.members = []  # type: ignore[attr-defined]  # which tarfile keeps of all
             if fields.keys() & set(self._images):
                 yield str(before), fields
+            while stream.read(1 << 20):  # to the checksum at the end
+                pass
 
     def _counts_of(self, file: LocalTar | RemoteTar) -> _Counts:
         kept = _kept_at(file.kept_as, sorted(self._wanted), self._images) if file.kept_as else None
         known = None if kept is None else _kept(kept)
         if known is not None and known[:2] == file.stamp:
+            _warn_of(known.damage)
             return known
         content = file.content()
+        damage = ""
         samples = taken = 0
         last = "its beginning"
         try:
             for key, fields in self._samples(content, file.name):
                 samples, taken, last = samples + 1, taken + sum(map(len, fields.values())), key
         except _DAMAGE as why:
-            warn(f"shards: {file.name} is damaged after {last}, so it has the {samples} samples before: {why}")
+            before = f"is damaged after {path_text(last)}, so it has the {samples} samples before"
+            damage = f"shards: {path_text(file.name)} {before}: {path_text(str(why))}"
+            _warn_of(damage)
         size, version = file.stamp
-        counts = _Counts(size, version, samples, taken)
+        counts = _Counts(size, version, samples, taken, damage)
         if kept is not None:
             _keep(kept, counts)
         return counts
+
+
+def _warn_of(damage: str) -> None:
+    if damage:
+        warn(damage, ShardWarning)
 
 
 def _kept_at(name: str, wanted: Sequence[str], images: Sequence[str]) -> Path:
@@ -194,8 +231,8 @@ def _kept_at(name: str, wanted: Sequence[str], images: Sequence[str]) -> Path:
 def _kept(path: Path) -> _Counts | None:
     """None: there are none."""
     try:
-        size, version, samples, taken = json.loads(path.read_text("utf-8"))
-        counts = _Counts(int(size), version, int(samples), int(taken))
+        size, version, samples, taken, damage = json.loads(path.read_text("utf-8"))
+        counts = _Counts(int(size), version, int(samples), int(taken), str(damage))
         return counts if counts.samples >= 0 and counts.bytes >= 0 else None
     except (OSError, TypeError, ValueError):
         return None

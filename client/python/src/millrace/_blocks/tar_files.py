@@ -11,7 +11,8 @@ import threading
 from typing import IO, Any, NamedTuple
 
 from millrace._remote.objects import RemoteObject
-from millrace.errors import Unsupported
+from millrace._wire.messages import path_text
+from millrace.errors import NotFound, PermissionDenied, Unsupported
 
 
 class LocalTar(NamedTuple):
@@ -27,8 +28,14 @@ class LocalTar(NamedTuple):
 
     @staticmethod
     def of(path: str) -> LocalTar:
-        """As it is now. Raises OSError: there is none."""
-        return LocalTar(path, _stamp(path))
+        """As it is now. Raises NotFound, PermissionDenied."""
+        try:
+            with open(path, "rb"):
+                return LocalTar(path, _stamp(path))
+        except FileNotFoundError:
+            raise NotFound(f"shards: {path_text(path)} is not there") from None
+        except PermissionError:
+            raise PermissionDenied(f"shards: {path_text(path)} cannot be read by this user") from None
 
     @property
     def kept_as(self) -> str:

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,8 +28,9 @@ from millrace._core.batch import Batch
 from millrace._core.session import Session
 from millrace._data.columns import Labels, column_of, each_column, selected
 from millrace._data.sample_copies import SAMPLE_MASK
+from millrace._loader.bad_images import UnreadImage, with_blocks
 from millrace._loader.order import Batches, OrderState
-from millrace._loader.source_rows import RowBatch
+from millrace._loader.source_rows import RowBatch, Unread
 from millrace._process import exit as _exit
 from millrace.errors import DeadlineExceeded, Error, ResourceExhausted, SampleFailed
 from millrace.recipe import Fidelity, OnError
@@ -67,6 +68,7 @@ class _Submitted(NamedTuple):
     keys: list[int]
     labels: Labels
     state: OrderState | None
+    unread: Mapping[int, Unread]
 
 
 class _Stopped(Exception):
@@ -169,7 +171,9 @@ class Feed:
             raise
         try:
             if isinstance(outcome, Error):
-                raise outcome
+                raise _with_blocks(outcome, submitted)
+            if submitted.unread:
+                outcome._errors = with_blocks(outcome.errors, submitted.unread)
             self._session._inbox.waits.note(outcome, began)
             self.state = self._batches.delivered() if self._batches is not None else submitted.state
             self._prepare(outcome, submitted)
@@ -253,6 +257,14 @@ class Feed:
         self._thread.join(timeout)
 
 
+def _with_blocks(failed: Error, submitted: _Submitted) -> Error:
+    """The error, or of images in blocks that cannot be read one that says so."""
+    failed.sample_errors = errors = with_blocks(failed.sample_errors, submitted.unread)
+    if not isinstance(failed, SampleFailed) or not errors or not isinstance(errors[0], UnreadImage):
+        return failed
+    return SampleFailed(str(errors[0]), batch_id=failed.batch_id, sample_errors=errors)
+
+
 @dataclass
 class _Work:
     """The thread's."""
@@ -294,7 +306,7 @@ class _Work:
         number = self._again(lambda: self.session.submit(samples, seed=how.seed, epoch=how.epoch, on_error=on_error, fidelity=how.fidelity))
         with self.between.changed:
             if not self.between.stopped:
-                self.between.submitted.append(_Submitted(number, batch.keys, labels, batch.state))
+                self.between.submitted.append(_Submitted(number, batch.keys, labels, batch.state, batch.unread))
                 self.between.changed.notify_all()
                 return
         self.session._give_up(number)

@@ -17,6 +17,20 @@ from millrace.encoded import Encoded, Row
 from millrace.errors import FailedPrecondition
 
 
+class Unread(NamedTuple):
+    """A block that cannot be read, so that each of its images is bad.
+
+    Attributes:
+        name: the block's, for people.
+        samples: how many it has.
+        why: it cannot be read.
+    """
+
+    name: str
+    samples: int
+    why: str
+
+
 class RowBatch(NamedTuple):
     """Rows that become a batch.
 
@@ -24,11 +38,13 @@ class RowBatch(NamedTuple):
         keys: of their random choices; the sample's id is in the lower 40 bits.
         rows: the rows.
         state: where the source is after them; None: the caller that asked for these rows knows.
+        unread: by position, the block of a row that could not be read.
     """
 
     keys: list[int]
     rows: list[Row]
     state: OrderState | None
+    unread: Mapping[int, Unread] = {}
 
 
 def rows_by_number(encoded: Encoded, asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]) -> Iterator[RowBatch]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from millrace._shards.fields import value_of
 from millrace._shards.reads import Pieces
-from millrace._shards.shards import label_extension
+from millrace._shards.sources import label_extension
 from millrace._shards.table import Table
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest

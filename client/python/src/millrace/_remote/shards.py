@@ -30,7 +30,8 @@ from millrace._remote.shard_blocks import BLOCK, Stretches, blocks_of, stretches
 from millrace._remote.shard_values import Labels, Member, Values, labels_in
 from millrace._shards.fields import Keys
 from millrace._shards.reads import Pieces
-from millrace._shards.shards import KEY, extensions_of
+from millrace._shards.shards import KEY
+from millrace._shards.sources import extensions_of
 from millrace._shards.table import table_of
 from millrace.encoded import Row
 from millrace.errors import Error, InvalidRequest

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from millrace._data.file_parts import FileParts
-from millrace._shards.shards import extensions_of
+from millrace._shards.sources import extensions_of
 from millrace._shards.table import opened
 from millrace._wire.messages import is_url, path_text
 from millrace.errors import InvalidRequest

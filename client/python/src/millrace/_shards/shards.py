@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from millrace._data.endings import DECODED
 from millrace._shards.fields import Keys
+from millrace._shards.sources import extensions_of, plain_extension
 from millrace._shards.table import Table, opened
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
@@ -82,29 +83,6 @@ class Shards(Samples):
 
     def __repr__(self) -> str:
         return f"<millrace.Shards {path_text(self.shards[0])}{f' and {more} more' if (more := len(self.shards) - 1) else ''}: {len(self)}>"
-
-
-def extensions_of(given: Any, argument: str) -> list[str]:
-    """Extensions, lower case: of ``"jpg;png"`` or a list.
-
-    Raises:
-        InvalidRequest: they are none.
-    """
-    names = given.split(";") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
-    if not names:
-        raise InvalidRequest(f"shards: {argument} has no extension")
-    return [_plain(name, argument) for name in names]
-
-
-def label_extension(label: str | None) -> str:
-    """That of the labels; empty: they are not wanted. Raises InvalidRequest: it is none."""
-    return "cls" if label is None else _plain(label, "label") if label else ""
-
-
-def _plain(name: Any, argument: str) -> str:
-    if not isinstance(name, str) or not name.strip(". ") or "/" in name:
-        raise InvalidRequest(f'shards: {argument} has extensions, "jpg" or ["jpg", "png"], not {name!r}')
-    return name.strip().lstrip(".").lower()
 
 
 def _left_out(table: Table) -> dict[str, int]:

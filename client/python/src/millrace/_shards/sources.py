@@ -1,4 +1,4 @@
-"""What names shards: a folder of them, a list, ``train-{0000..0099}.tar``, ``train-*.tar``."""
+"""What names shards: a folder of them, a list, ``train-{0000..0099}.tar``, ``train-*.tar``; and what names members of them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _MOST = 100_000  # shards
 _DIGITS = 18
 _ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.xz", ".tar.bz2", ".tar.lz4")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
+
+
+class ShardWarning(UserWarning):
+    """A shard is damaged, or has keys that are no samples: those without an image, members of one name, keys that come again."""
 
 
 def shards_of(source: Any) -> list[str]:
@@ -47,6 +51,30 @@ def shards_of(source: Any) -> list[str]:
     return list(found)
 
 
+def extensions_of(given: Any, argument: str) -> list[str]:
+    """Extensions, lower case: of ``"jpg;png"`` or a list.
+
+    Raises:
+        InvalidRequest: they are none.
+    """
+    names = given.split(";") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if not names:
+        raise InvalidRequest(f"shards: {argument} has no extension")
+    return [plain_extension(name, argument) for name in names]
+
+
+def label_extension(label: str | None) -> str:
+    """That of the labels; empty: they are not wanted. Raises InvalidRequest: it is none."""
+    return "cls" if label is None else plain_extension(label, "label") if label else ""
+
+
+def plain_extension(name: Any, argument: str) -> str:
+    """``"jpg"`` of ``".JPG"``. Raises InvalidRequest: it is none."""
+    if not isinstance(name, str) or not name.strip(". ") or "/" in name:
+        raise InvalidRequest(f'shards: {argument} has extensions, "jpg" or ["jpg", "png"], not {name!r}')
+    return name.strip().lstrip(".").lower()
+
+
 def _meant(text: str) -> Iterator[str]:
     if not text or "\0" in text:
         raise InvalidRequest(f"shards: no path: {text[:100]!r}")
@@ -71,7 +99,7 @@ def _in_folder(folder: str) -> list[str]:
         raise InvalidRequest(f"shards: the folder {path_text(folder)}: {why.strerror}") from None
     found = [os.path.join(folder, name) for name in names if name.lower().endswith(_ENDINGS) and not name.startswith(".")]
     if not found:
-        raise NotFound(f"shards: there is no .tar file in the folder {path_text(folder)}")
+        raise NotFound(f"shards: there is no .tar file in the folder {path_text(folder)}, compressed or not")
     return found
 
 

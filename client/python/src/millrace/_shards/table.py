@@ -16,16 +16,12 @@ from millrace._process.warn import warn
 from millrace._shards.fields import Fields, Names, gathered
 from millrace._shards.index_files import Indexed, indexed
 from millrace._shards.reads import Pieces
-from millrace._shards.sources import shards_of
+from millrace._shards.sources import ShardWarning, shards_of
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 
 _SHOWN = 3  # examples in a warning
 _LONGEST_LABEL = 4096  # bytes
-
-
-class ShardWarning(UserWarning):
-    """A shard is damaged, or has keys that are no samples: those without an image, members of one name, keys that come again."""
 
 
 class _Column(NamedTuple):
