@@ -47,7 +47,9 @@ MAY_IMPORT = {
     "sample_list": VALUES | {"_wire", "_data.columns", "_data.file_parts"},
     "manifest": VALUES | {"_wire", "sample_list"},
     "pairs": VALUES | {"_wire", "sample_list", "_data.file_parts", "_loader.options", "_shards.masks"},
-    "_tables": VALUES | {"_wire", "_data", "_remote", "_blocks.parquet", "_loader.block_epoch", "encoded", "sample_list"},
+    "_tables": VALUES | {
+        "_process", "_wire", "_data", "_remote", "_blocks.parquet", "_loader.block_epoch", "_shards.sources", "encoded", "sample_list",
+    },
     "_data": VALUES | {
         "_wire", "_core", "_transforms", "_tables", "encoded", "manifest", "pairs", "sample_list", "_loader.pair_epoch",
         "_blocks.source", "_loader.block_epoch",

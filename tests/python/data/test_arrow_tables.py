@@ -209,7 +209,7 @@ def test_states_of_rows_and_of_parts_are_told_apart(make: Any, hugging: Any, sto
     next(iter(by_rows))
     by_parts = make(stored, shuffle=True)
     by_parts.load_state_dict(by_rows.state_dict())
-    with pytest.raises(millrace.FailedPrecondition, match="here the daemon, as parts of 2 files"):
+    with pytest.raises(millrace.FailedPrecondition, match="read by the daemon, as parts of 2 files"):
         next(iter(by_parts))
 
 

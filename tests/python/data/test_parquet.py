@@ -99,6 +99,36 @@ def test_compressed_files_go_by_row_groups(make: Any, place: Path, compression: 
     assert seen_of(new) == WHOLE
 
 
+def test_within_subset_and_concat_dataset(make: Any, table: Any, place: Path) -> None:
+    from torch.utils.data import ConcatDataset, Subset
+
+    for number in range(2):
+        table.to_parquet(str(place / f"t-{number}.parquet"))
+    parquet = millrace.Parquet(str(place / "t-{0..1}.parquet"))
+    assert (len(parquet), repr(parquet)) == (2 * COUNT, f"<millrace.Parquet {place}/t-0.parquet and 1 more: {2 * COUNT}>")
+    table.save_to_disk(str(place / "saved"))
+    saved = type(table).load_from_disk(str(place / "saved"))
+    loader = make(ConcatDataset([Subset(parquet, [3, COUNT + 50]), Subset(saved, [9, 4]), Subset(millrace.Encoded(saved), range(COUNT))]))
+    numbers = [3, 50, 9, 4, *range(COUNT)]
+    assert seen_of(loader) == [(at, *WHOLE[n][1:]) for at, n in enumerate(numbers)]
+    assert loader.read_by == "the daemon, as parts of 3 files"
+    pq.write_table(rows_of(range(9)), place / "packed.parquet", compression="zstd")
+    with pytest.raises(millrace.Unsupported, match=r"Subset.*here they are none: .*ZSTD.*write the files anew"):
+        len(make(Subset(millrace.Parquet(place / "packed.parquet"), [1])).classes)
+    with pytest.raises(millrace.Unsupported, match=r"here they are none: .*give dataset.select\("):
+        len(make(Subset(table, [1])).classes)
+
+
+def test_files_outside_of_the_roots_go_by_row_groups(make: Any, table: Any, tmp_path: Path) -> None:
+    table.to_parquet(str(tmp_path / "t.parquet"))
+    loader = make(millrace.Parquet(tmp_path / "t.parquet", label="", columns="caption"), shuffle=True)
+    with pytest.warns(UserWarning, match=r"slow in a random order: .*roots") as seen:
+        assert len([caption for _, labels in loader for caption in labels["caption"]]) == COUNT
+    assert seen[0].filename == __file__
+    with pytest.raises(millrace.InvalidRequest, match=r"has no blocks, for it is read by the loader, .*roots"):
+        list(make(millrace.Parquet(tmp_path / "t.parquet"), shuffle="blocks"))
+
+
 def test_what_hugging_face_writes(make: Any, table: Any, place: Path) -> None:
     table.to_parquet(str(place / "t.parquet"))
     loader = make(millrace.Parquet(place / "t.parquet"))

@@ -142,7 +142,7 @@ def test_keys_without_an_image(tmp_path: Path) -> None:
         millrace.InvalidRequest, match=r"no image in .*a.tar: the members' extensions are jpg, txt; name the image's in image="
     ):
         millrace.Shards(path, image="png")
-    with pytest.raises(millrace.InvalidRequest, match="they are empty"):
+    with pytest.raises(millrace.InvalidRequest, match="there is no member at all"):
         millrace.Shards(write_tar(tmp_path / "empty.tar", []))
 
 

@@ -299,12 +299,13 @@ class Batch:
         Of a part of a file its name for people: ``/data/shard.tar[1536+48211]``, offset and length in bytes, and its member if it is known.
 
         Raises:
-            FailedPrecondition: the batch was submitted: who submitted it knows its sources.
+            FailedPrecondition: the batch was submitted, by the program or by a loader that reads its source itself.
             DaemonUnavailable, Cancelled: the daemon is gone, or the session closed.
         """
         if self._dataset is None:
             raise FailedPrecondition(
-                "batch.paths: this batch was submitted, sample by sample; an epoch's batches have the paths of their dataset"
+                "batch.paths: this batch was submitted, by the program or by a loader that reads its source itself, and has no list of "
+                "files; batch.ids says which samples are in it"
             )
         return self._dataset.paths_of(self.ids)
 

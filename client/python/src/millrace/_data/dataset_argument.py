@@ -14,14 +14,14 @@ from millrace._core.dataset import Dataset
 from millrace._core.skipped_files import warn_of_no_classes
 from millrace._data import dataset_objects as objects
 from millrace._data.columns import Coded, Column, Labels, each_column, is_classes
-from millrace._data.file_kinds import class_for
-from millrace._data.file_parts import of_paths
+from millrace._data.file_kinds import class_for, container_of
+from millrace._data.file_parts import FileParts, of_paths
 from millrace._data.image_folder import FolderDataset
 from millrace._tables.parquet import Parquet
 from millrace._transforms.transform import same_transform
 from millrace._wire.messages import is_url, path_bytes, path_text
 from millrace.encoded import Encoded, is_encoded_source
-from millrace.errors import InvalidRequest
+from millrace.errors import InvalidRequest, NotFound
 from millrace.manifest import is_manifest, read_manifest
 from millrace.pairs import Pairs
 from millrace.sample_list import AnySamples, Samples, with_endings
@@ -108,7 +108,10 @@ class Folder(Given):
 
     def listed(self, session: Session, extensions: Iterable[str] | None, label_type: DTypeLike, timeout: float) -> Listed:
         """Has the daemon list it. Raises as ``Session.dataset``."""
-        dataset = session.dataset(self.path, extensions, timeout=timeout)
+        try:
+            dataset = session.dataset(self.path, extensions, timeout=timeout)
+        except NotFound as why:
+            raise NotFound(f"{why}{_instead_of_folder(self.path)}") from None
         warn_of_no_classes(self.path, dataset.classes)
         return Listed(len(dataset), dataset.classes, None, dataset, dataset)
 
@@ -122,6 +125,8 @@ class Files(Given):
         self._transforms = [] if is_list else [getattr(part, "transform", None) for part in objects.parts_of(dataset)]
         self.transform = same_transform(self._transforms)
         self.path = path_text(self._dataset.path_of(0)) if is_list else type(dataset).__name__
+        if isinstance(self._dataset, Samples):
+            self.read_by = read_by(self._dataset.paths)
 
     def count(self) -> int:
         """Its samples."""
@@ -146,6 +151,7 @@ class Files(Given):
             if len(now) != len(self._transforms) or any(one is not other for one, other in zip(now, self._transforms, strict=True)):
                 raise InvalidRequest("loader: the dataset was given another transform after the loader was made; make the loader anew")
             samples = objects.samples_of(dataset)
+            self.read_by = read_by(samples.paths)
         _check_formats(samples, extensions, session)
         each_column(samples.labels, lambda column: _check_fits(column, label_type))
         kept = samples.labels["label"] if isinstance(samples.labels, dict) and "label" in samples.labels else samples.labels
@@ -214,6 +220,12 @@ def given_of(dataset: Any, samples: Any, *, in_blocks: bool = False) -> Given:
     return Files(dataset)
 
 
+def read_by(paths: Any) -> str:
+    """For people: who reads the files of a list."""
+    files = len(set(paths.files)) if isinstance(paths, FileParts) else 0
+    return f"the daemon, as parts of {files} file{'s' if files != 1 else ''}" if files else "the daemon"
+
+
 def _refuse_container(path: str) -> None:
     """What is named by its path alone is a folder or a manifest of this host; says what stands for others."""
     if os.path.isdir(path):
@@ -224,6 +236,18 @@ def _refuse_container(path: str) -> None:
         raise InvalidRequest(f"loader: {path_text(path)} is a URL, and the daemon reads none: give {told}")
     if kind:
         raise InvalidRequest(f"loader: {path_text(path)} is no folder: give {kind}")
+
+
+def _instead_of_folder(path: str) -> str:
+    """What to give where a folder has no samples, and is no folder of pictures; empty: this process does not know."""
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return ""
+    if "dataset_info.json" in names:
+        return f"; of a table that Hugging Face's datasets saved give datasets.load_from_disk({path!r})"
+    kind = next(filter(None, map(container_of, sorted(names))), None)
+    return f"; of these files give millrace.{kind}({path!r})" if kind else ""
 
 
 def _check_formats(samples: Samples, extensions: Iterable[str] | None, session: Session) -> None:

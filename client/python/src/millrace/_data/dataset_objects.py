@@ -1,4 +1,7 @@
-"""Dataset objects of PyTorch's and torchvision's as lists of files: ``ImageFolder``, ``Subset``, ``ConcatDataset``, within each other."""
+"""Dataset objects of PyTorch's and torchvision's as lists of files: ``ImageFolder``, ``Subset``, ``ConcatDataset``, within each other.
+
+Tables (``Parquet``, Hugging Face's ``Dataset``) may be within them, where their images are parts of files.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from typing import Any
 from millrace._blocks.source import BlockSource
 from millrace._data.columns import joined_labels
 from millrace._data.file_parts import FileParts
+from millrace._data.hugging_face import is_table
 from millrace._data.image_folder import KEEP, is_folder, samples_of_folder
+from millrace._tables.parquet import Parquet
+from millrace.encoded import Encoded
 from millrace.errors import InvalidRequest
 from millrace.pairs import Pairs
 from millrace.sample_list import Samples
@@ -38,8 +44,12 @@ def is_list(dataset: Any) -> bool:
     return isinstance(dataset, (Samples, list, tuple, Mapping)) or (hasattr(dataset, "keys") and hasattr(dataset, "__getitem__"))
 
 
+def _is_table(dataset: Any) -> bool:
+    return isinstance(dataset, Parquet) or is_table(dataset.source if isinstance(dataset, Encoded) else dataset)
+
+
 def parts_of(dataset: Any) -> Iterator[Any]:
-    """The ``ImageFolder`` objects and lists that it is made of.
+    """The ``ImageFolder`` objects, lists and tables that it is made of.
 
     Raises:
         InvalidRequest: one is nothing of which the files are known; says what to do.
@@ -50,7 +60,7 @@ def parts_of(dataset: Any) -> Iterator[Any]:
     elif kind == "ConcatDataset":
         for part in dataset.datasets:
             yield from parts_of(part)
-    elif is_list(dataset) or is_folder(dataset):
+    elif is_list(dataset) or is_folder(dataset) or _is_table(dataset):
         yield dataset
     else:
         name = type(dataset).__name__
@@ -64,10 +74,15 @@ def parts_of(dataset: Any) -> Iterator[Any]:
                 "loader: of Pairs no Subset and no ConcatDataset is taken: pairs.subset(ids) has those of a split "
                 "(pairs.subset(split.indices)), millrace.Pairs([*first, *second]) one list of several"
             )
+        if isinstance(dataset, BlockSource):
+            raise InvalidRequest(
+                f"loader: of {name} no Subset and no ConcatDataset is taken, for it is read in whole blocks: name all of its files in one "
+                f"{name}, or unpack them: millrace.Shards"
+            )
         raise InvalidRequest(
             f"loader: the files of a {name} are not known, and the daemon cannot call its __getitem__: give {_PAIRS}; images' bytes "
-            f"as millrace.Encoded(...); or {KEEP}. Known are folders, lists, manifests (.csv, .tsv, .jsonl), torchvision's "
-            "ImageFolder, Subset and ConcatDataset of PyTorch, datasets of Hugging Face, and webdataset"
+            f"as millrace.Encoded(...); or {KEEP}. Known are folders, lists, manifests (.csv, .tsv, .jsonl), millrace.Shards "
+            "and Parquet, torchvision's ImageFolder, Subset and ConcatDataset of PyTorch, datasets of Hugging Face, and webdataset"
         )
 
 
@@ -78,7 +93,7 @@ def contents_of(dataset: Any) -> tuple[Any, ...]:
         return kind, list(dataset.indices), contents_of(dataset.dataset)
     if kind == "ConcatDataset":
         return kind, *map(contents_of, dataset.datasets)
-    if is_list(dataset):
+    if is_list(dataset) or _is_table(dataset):
         return (id(dataset),)
     functions = (dataset.transform, dataset.target_transform)
     return list(dataset.samples), *(_Same(function) for function in functions)
@@ -107,6 +122,10 @@ def samples_of(dataset: Any) -> Samples:
         return samples_of(dataset.dataset).subset(dataset.indices)
     if kind == "ConcatDataset":
         return _joined([samples_of(part) for part in dataset.datasets])
+    if _is_table(dataset):
+        from millrace._tables.given_table import samples_of_table
+
+        return samples_of_table(dataset)
     return Samples.of(dataset) if is_list(dataset) else samples_of_folder(dataset)
 
 

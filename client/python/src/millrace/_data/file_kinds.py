@@ -12,6 +12,11 @@ _KINDS = (
 )
 
 
+def container_of(name: str) -> str | None:
+    """``"Shards"``, ``"CompressedShards"`` or ``"Parquet"``: the class for a file of this name on this host; None: its name says none."""
+    return next((here for endings, here, _ in _KINDS if here and name.lower().endswith(endings)), None)
+
+
 def class_for(name: str, otherwise: str = "") -> str:
     """``millrace.Parquet("train.parquet")``: what stands for files of this name, on this host or behind a URL.
 

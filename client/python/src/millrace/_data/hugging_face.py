@@ -35,6 +35,11 @@ def is_one(source: Any) -> bool:
     return any(base.__module__ in (*_MODULES, "datasets.dataset_dict") for base in type(source).__mro__)
 
 
+def is_table(source: Any) -> bool:
+    """Whether it is a ``Dataset``, whose rows have numbers."""
+    return any((base.__module__, base.__name__) == ("datasets.arrow_dataset", "Dataset") for base in type(source).__mro__)
+
+
 def _is_dataset(source: Any) -> bool:
     return any(_MODULES.get(base.__module__) == base.__name__ for base in type(source).__mro__)
 

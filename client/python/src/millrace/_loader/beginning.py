@@ -70,7 +70,7 @@ def order_of(options: Options, given: Mapping[str, Any], data: Given) -> Order:
     if encoded is None:
         return None
     if options.shuffle == "blocks":
-        raise InvalidRequest(f"loader: {data.path} is taken row by row and has no blocks: take shuffle=True")
+        raise InvalidRequest(f"loader: {data.path} has no blocks, for it is read by {data.read_by}: take shuffle=True")
     return Permuted(options.seed, options.shuffle, options.batch_size, options.drop_last, options.shard_tail, encoded.fingerprint)
 
 
@@ -104,8 +104,8 @@ def begin(
     """
     if progress.position if order is not None or listed.dataset is None else progress.order is not None:
         raise FailedPrecondition(
-            "loader: the state was saved by a loader whose order somebody else says: with a sampler, or without one; of a table it counts, "
-            f"too, who read it (here {data.read_by}): begin the epoch anew"
+            "loader: the state was saved by a loader whose order was made elsewhere: one of the two has a sampler, or reads its source "
+            f"itself, and the other does not (this one is read by {data.read_by}): make the loader as it was then, or begin the epoch anew"
         )
     if order is None and listed.dataset is None and progress.batches and (progress.order is None or progress.order.taken == 0):
         raise InvalidRequest(
@@ -176,7 +176,9 @@ def _of_this(order: OrderState, of: Mapping[str, Any]) -> OrderState:
     then = order.begun.get("of", of)
     if then != of:
         wrong = [name for name, value in of.items() if then.get(name) != value]
-        told = ", ".join(f"{name} was {then.get(name)!r} and is {of[name]!r}" for name in wrong)
+        told = ", ".join(f"{name} was {then.get(name)!r} and is {of[name]!r}" for name in wrong if name != "dataset")
+        if "dataset" in wrong:
+            told += (", " if told else "") + "a dataset is another with other files, columns or content, and read in blocks or row by row"
         raise FailedPrecondition(
             f"loader: the state was saved with another {' and another '.join(wrong)} ({told}): make the loader as it was then, or begin "
             "the epoch anew"

@@ -223,7 +223,11 @@ def table_of(shards: list[Indexed], image: Sequence[str]) -> Table:
         table.found[f"keys have no image ({', '.join(image[:4])}{', ...' if len(image) > 4 else ''}), such as that of {example}"] = without
     if not sum(map(len, table.samples)):
         extensions = sorted(set().union(*(shard.members.extensions() for shard in shards[:10])))
-        has = f"the members' extensions are {', '.join(extensions[:10])}; name the image's in image=" if extensions else "they are empty"
+        has = (
+            f"the members' extensions are {', '.join(extensions[:10])}; name the image's in image="
+            if extensions
+            else "there is no member at all"
+        )
         broken = next((f"; {shard.damaged()}" for shard in shards if shard.damage is not None), "")
         raise InvalidRequest(
             f"shards: there is no image in {path_text(shards[0].path)}{' and the others' if len(shards) > 1 else ''}: {has}{broken}"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.errors import InvalidRequest
+from millrace.errors import InvalidRequest, Unsupported
 
 
-class NotParts(Exception):
+class NotParts(Unsupported):
     """The images are no parts of files that the daemon could read; the message says why, for people."""
 
 

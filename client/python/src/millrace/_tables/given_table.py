@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from millrace._data.columns import Column, each_column, is_classes
-from millrace._data.dataset_argument import Files, Given, Listed, Source, _check_fits
+from millrace._data.dataset_argument import Files, Given, Listed, Source, _check_fits, read_by
+from millrace._data.hugging_face import is_table
 from millrace._tables.arrow_parts import parts_of
 from millrace._tables.byte_ranges import NotParts
 from millrace._tables.lazy_columns import RowsColumn, check_label, labels_of, number_column, samples_of
-from millrace._tables.parquet import Parquet, warn_of_row_groups
+from millrace._tables.parquet import Parquet, warn_of_row_groups, written_anew
 from millrace.encoded import _LABELS, Encoded
-from millrace.errors import InvalidRequest, PermissionDenied, Unsupported
+from millrace.errors import Error, InvalidRequest, PermissionDenied, Unsupported
 from millrace.sample_list import Samples
 
 if TYPE_CHECKING:
@@ -27,24 +28,28 @@ _READ_BY_KEY = ("cls", "json", "txt")  # columns of bytes whose values ``Encoded
 class GivenTable(Source):
     """A map-style table. What goes to the daemon is settled once the daemon has taken the parts, or refused them."""
 
-    def __init__(self, encoded: Encoded, shown: Any, samples: Callable[[], Samples]) -> None:
+    def __init__(
+        self, encoded: Encoded, shown: Any, samples: Callable[[], Samples], warn_of: Callable[[Error], None] = lambda why: None
+    ) -> None:
         """Looks where the images are.
 
         Args:
             encoded: the table, row by row.
             shown: what ``loader.dataset`` is.
             samples: gives it by parts; raises NotParts.
+            warn_of: told why it goes row by row.
         """
         super().__init__(encoded, shown)
+        self._warn_of = warn_of
         self._samples: Samples | None = None
         try:
             self._samples = samples()
-            files = len(set(getattr(self._samples.paths, "files", ())))
-            self.read_by = f"the daemon, as parts of {files} file{'s' if files != 1 else ''}"
+            self.read_by = read_by(self._samples.paths)
         except NotParts as why:
-            self._by_rows(str(why))
+            self._by_rows(why)
 
-    def _by_rows(self, why: str) -> None:
+    def _by_rows(self, why: Error) -> None:
+        self._warn_of(why)
         self._samples, self.read_by = None, f"the loader, row by row: {why}"
 
     @property
@@ -67,7 +72,7 @@ class GivenTable(Source):
         try:
             opened = session.dataset_of(samples.paths, classes, timeout=timeout)
         except (PermissionDenied, Unsupported) as why:
-            self._by_rows(str(why))
+            self._by_rows(why)
             return super().listed(session, extensions, label_type, timeout)
         labels = None if samples.labels is None or samples.labels is classes else samples.labels
         return Listed(len(samples), samples.classes, labels, self.shown, opened)
@@ -75,7 +80,7 @@ class GivenTable(Source):
 
 def given_encoded(encoded: Encoded, shown: Any) -> Source:
     """Of a source of encoded images: as parts where it is a table of Hugging Face's."""
-    if any((base.__module__, base.__name__) == ("datasets.arrow_dataset", "Dataset") for base in type(encoded.source).__mro__):
+    if is_table(encoded.source):
         return GivenTable(encoded, shown, lambda: hugging_face_samples(encoded))
     return Source(encoded, shown)
 
@@ -94,15 +99,27 @@ def given_parquet(parquet: Parquet, in_blocks: bool) -> Given:
         except NotParts:
             return GivenBlocks(parquet.blocks(), parquet)
         return GivenTable(parquet.encoded(), parquet, lambda: samples)
-    return GivenTable(parquet.encoded(), parquet, lambda: _parquet_samples(parquet))
+    return GivenTable(parquet.encoded(), parquet, parquet.samples, lambda why: warn_of_row_groups(parquet, why))
 
 
-def _parquet_samples(parquet: Parquet) -> Samples:
+def samples_of_table(table: Any) -> Samples:
+    """Of a ``Parquet``, a Hugging Face ``Dataset`` or one in ``Encoded``, within a ``Subset`` or ``ConcatDataset`` of PyTorch's.
+
+    Raises:
+        Unsupported: its images are no parts of files; says what to do.
+    """
     try:
-        return parquet.samples()
+        if isinstance(table, Parquet):
+            return table.samples()
+        return hugging_face_samples(table if isinstance(table, Encoded) else Encoded(table))
     except NotParts as why:
-        warn_of_row_groups(parquet, why)
-        raise
+        told = "loader: within a Subset or a ConcatDataset the images of a table are read as parts of its files"
+        how = (
+            written_anew(table)
+            if isinstance(table, Parquet)
+            else "give dataset.select(subset.indices), or datasets.concatenate_datasets([...])"
+        )
+        raise Unsupported(f"{told}, and here they are none: {why}; {how}") from why
 
 
 def hugging_face_samples(encoded: Encoded) -> Samples:

@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from millrace._blocks.parquet import ParquetBlocks
 from millrace._data.columns import Column
+from millrace._process.warn import warn
 from millrace._tables import parquet_files
 from millrace._tables.byte_ranges import NotParts
 from millrace._tables.lazy_columns import ArrowColumn, check_label, labels_of, number_column, samples_of
 from millrace._tables.parquet_parts import parts_of
 from millrace._tables.row_groups import GroupsColumn, RowGroups
+from millrace._wire.messages import path_text
 from millrace.encoded import Encoded
-from millrace.errors import InvalidRequest
+from millrace.errors import Error, InvalidRequest
 from millrace.sample_list import Samples
 from millrace.samples import AnyPath
 
@@ -42,7 +43,7 @@ class Parquet:
         source: AnyPath | Sequence[AnyPath],
         image: str = "image",
         label: str | None = "label",
-        columns: Sequence[str] = (),
+        columns: Iterable[str] = (),
         *,
         root: AnyPath | None = None,
         storage_options: Mapping[str, Any] | None = None,
@@ -50,11 +51,11 @@ class Parquet:
         """Reads the files' footers.
 
         Args:
-            source: a file, a pattern (``"train-*.parquet"``), a folder, or a list of these; beneath the daemon's roots, or URLs:
-                ``"s3://bucket/train-*.parquet"``, ``"s3://bucket/train-{0000..0099}.parquet"``, ``"s3://bucket/train/"``.
+            source: a file, several as ``train-*.parquet`` or ``train-{00..15}.parquet``, a folder, or a list of these; beneath the
+                daemon's roots, or URLs: ``"s3://bucket/train-*.parquet"``.
             image: the column with the images.
-            label: the column with the labels; None: none, every label is -1.
-            columns: more columns; then the labels are a dictionary of these and ``"label"``, as with ``Samples``.
+            label: the column with the labels; None or ``""``: none, every label is -1.
+            columns: more columns, names or one name; then the labels are a dictionary of these and ``"label"``, as with ``Samples``.
             root: the folder of a column of relative paths; None: the current one.
             storage_options: of URLs, fsspec's: credentials, endpoint and the like.
 
@@ -72,7 +73,9 @@ class Parquet:
         if storage_options is not None and not self.remote:
             raise InvalidRequest("Parquet: storage_options are for URLs (s3://bucket/train-*.parquet)")
         self._files = parquet_files.opened_objects(source, storage_options) if self.remote else parquet_files.opened_files(source)
-        self.image, self.label, self.columns, self._root = image, label, tuple(columns), root
+        label = label or None
+        self.columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        self.image, self.label, self._root = image, label, root
         schema = self._files.schema
         for name in (image, *(() if label is None else (label,)), *self.columns):
             if name not in schema.names:
@@ -104,7 +107,7 @@ class Parquet:
         """As a list of samples: parts of these files, or the files that a column of paths names.
 
         Raises:
-            Exception: its images are compressed or encoded, so that they are no parts of the files.
+            Unsupported: its images are compressed or encoded, so that they are no parts of the files.
             InvalidRequest: a row has no image or no label, or a file is damaged; or its files lie behind URLs.
         """
         if self.remote:
@@ -137,7 +140,8 @@ class Parquet:
         return self._files.rows
 
     def __repr__(self) -> str:
-        return f"<millrace.Parquet {self._files.paths[0]} and more: {len(self)} rows in {len(self._files.paths)} files>"
+        more = len(self._files.paths) - 1
+        return f"<millrace.Parquet {path_text(self._files.paths[0])}{f' and {more} more' if more else ''}: {len(self)}>"
 
     def _image_columns(self) -> tuple[str | None, str | None]:
         types = parquet_files.pyarrow()[0].types
@@ -181,12 +185,13 @@ class Parquet:
         return sum(chunk.uncompressed for group in groups for path, chunk in group.items() if path.partition(".")[0] == name)
 
 
-def warn_of_row_groups(parquet: Parquet, why: NotParts) -> None:
-    """Says what reading by row groups costs, and what to do."""
+def written_anew(parquet: Parquet) -> str:
+    """What makes parts of its images."""
     name = f"{parquet.image}.bytes" if parquet._content != parquet.image else parquet.image
-    warnings.warn(
-        f'Parquet: the loader reads whole row groups, which is slow in a random order: {why}. Take shuffle="blocks", or write the files '
-        "anew: "
-        f'pyarrow.parquet.write_table(table, path, compression={{"{name}": "NONE"}}, use_dictionary=False)',
-        stacklevel=2,
-    )
+    return f'write the files anew: pyarrow.parquet.write_table(table, path, compression={{"{name}": "NONE"}}, use_dictionary=False)'
+
+
+def warn_of_row_groups(parquet: Parquet, why: Error) -> None:
+    """Says what reading by row groups costs, and what to do."""
+    told = f"Parquet: the loader reads whole row groups, which is slow in a random order: {why}"
+    warn(f'{told}. Take shuffle="blocks", or {written_anew(parquet)}' if isinstance(why, NotParts) else told)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._shards.sources import expanded
 from millrace._tables.footers import Footer, footer_of
 from millrace._tables.page_headers import Damaged
 from millrace._tables.table_files import LocalTable, RemoteTable, remote_tables
@@ -70,7 +71,7 @@ def opened_files(source: AnyPath | Sequence[AnyPath]) -> ParquetFiles:
     """Reads the footers of the files that are meant.
 
     Args:
-        source: a file, a pattern (``train-*.parquet``), a folder, or a list of these.
+        source: a file, several as ``train-*.parquet`` or ``train-{00..15}.parquet``, a folder, or a list of these.
 
     Raises:
         NotFound: there is no such file.
@@ -177,7 +178,9 @@ def _files_of(source: Any) -> Iterator[str]:
             inside = sorted(name for name in os.listdir(path) if name.lower().endswith(_ENDINGS))
             some = [os.path.join(path, name) for name in inside]
         else:
-            some = [path] if os.path.exists(path) or not glob.has_magic(path) else sorted(glob.glob(path, recursive=True))
+            some = []
+            for one in [path] if os.path.exists(path) else expanded(path):
+                some += [one] if os.path.exists(one) or not glob.has_magic(one) else sorted(glob.glob(one, recursive=True))
         if not some:
             raise NotFound(f"Parquet: there are no files {path_text(path)}" + (" with .parquet at the end" if os.path.isdir(path) else ""))
         found = True
