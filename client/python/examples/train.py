@@ -1,7 +1,8 @@
-"""Trains a ResNet on a folder of class folders, or on tar shards, with a checkpoint within the epoch and exact resumption.
+"""Trains a ResNet on a folder of class folders, tar shards or a list, with a checkpoint within the epoch and exact resumption.
 
     python train.py FOLDER --epochs 2 --checkpoint run.pt     # again with --resume: goes on after the batch of the checkpoint
-    python train.py '/data/train-{0000..0099}.tar'            # tar shards, with a whole number as .cls of each sample
+    python train.py '/data/train-{0000..0099}.tar'            # tar shards (or a folder of them), with a whole number as .cls of each sample
+    python train.py /data/train.jsonl                         # a list of files beneath /data: .jsonl, .csv, .tsv
     torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share; --resume with another number of ranks: see below
     python train.py FOLDER --augment                          # RandAugment and erasing by the daemon, MixUp and CutMix of its batches
     python train.py FOLDER --loader torchvision --workers 4   # torchvision's own loader, for comparison
@@ -35,7 +36,9 @@ from millrace.torch import CutMix, Mixed, MixUp
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DATA", type=Path, help="a folder of class folders, or tar shards: 'train-{0000..0099}.tar'")
+    parser.add_argument(
+        "folder", metavar="DATA", type=Path, help="a folder of class folders; tar shards: 'train-{0000..0099}.tar'; or a list"
+    )
     parser.add_argument("--model", default="resnet18", help="of torchvision.models (resnet18)")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32)
@@ -65,7 +68,7 @@ def arguments() -> argparse.Namespace:
 
 
 def are_shards(data: Path) -> bool:
-    return data.suffix == ".tar"
+    return data.suffix == ".tar" or (data.is_dir() and any(data.glob("*.tar")))
 
 
 def classes_of(dataset: Any) -> int:
@@ -90,7 +93,7 @@ def transform(size: int, augment: bool) -> v2.Compose:
 def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.torch.Loader:
     if world_size() == 1:  # ranks share a daemon that runs before them
         gpus = "yes" if (given.memory or "").startswith("cuda") else "auto" if given.device.startswith("cuda") else "no"
-        root = given.folder.parent if are_shards(given.folder) else given.folder
+        root = given.folder if given.folder.is_dir() else given.folder.parent
         stack.enter_context(millrace.serve(root, reuse=True, cuda=gpus))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
     data = millrace.Shards(given.folder) if are_shards(given.folder) else given.folder

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import millrace
+import millrace.numpy
 import numpy as np
 import pytest
 
@@ -35,6 +36,23 @@ def test_dataset_knows_its_classes(session: millrace.Session, folder: Path) -> N
     assert all(isinstance(files, int) for files in seen)
     with pytest.raises(millrace.NotFound, match="no files of the extensions jpg"):
         session.dataset(folder, extensions=[".JPG"])
+
+
+def test_a_folder_of_containers_says_what_stands_for_them(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    for name, told in (
+        ("a.tar", "Shards"),
+        ("a.tar.gz", "CompressedShards"),
+        ("a.parquet", "Parquet"),
+        ("dataset_info.json", "datasets.load_from_disk"),
+    ):
+        made = folder.parent / f"containers {name}"
+        made.mkdir(exist_ok=True)
+        (made / name).touch()
+        with (
+            millrace.numpy.Loader(made, millrace.Recipe.evaluate(8, 8), address=daemon.address) as loader,
+            pytest.raises(millrace.NotFound, match=rf"the dataset is empty: .*{told}\("),
+        ):
+            len(loader)
 
 
 def test_dataset_that_cannot_be_opened(session: millrace.Session, folder: Path) -> None:

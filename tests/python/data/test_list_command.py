@@ -53,7 +53,9 @@ def test_tables_are_listed_as_parts(folder: Path, tmp_path: Path) -> None:
     table = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")}))
     table.save_to_disk(tmp_path / "saved")
     table.to_parquet(tmp_path / "table.parquet")
-    for source in ("saved", "table.parquet"):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "t.parquet").symlink_to(tmp_path / "table.parquet")
+    for source in ("saved", "table.parquet", "tables"):
         ran = listed(str(tmp_path / source), "--label", "label")
         assert ran.returncode == 0, ran.stderr
         found = [json.loads(line) for line in ran.stdout.splitlines()]
@@ -67,6 +69,11 @@ def test_what_fails_leaves_the_file_alone(tmp_path: Path) -> None:
     out.write_text("as it was")
     ran = listed(str(tmp_path / "none.jsonl"), "-o", str(out))
     assert (ran.returncode, out.read_text(), os.listdir(tmp_path)) == (1, "as it was", ["out.jsonl"])
-    ran = listed("no such source", "-o", str(out))
-    assert ran.returncode == 1
-    assert "none of the sources" in ran.stderr
+    (tmp_path / "t.bin").touch()
+    for wrong, told in (
+        ("no such source", "is not there"),
+        ("t-*.tar.gz", "is compressed"),
+        (str(tmp_path / "t.bin"), "none of the sources"),
+    ):
+        ran = listed(wrong, "-o", str(out))
+        assert (ran.returncode, told in ran.stderr) == (1, True), ran.stderr

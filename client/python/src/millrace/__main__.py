@@ -44,7 +44,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--socket", help="the daemon's; none: $MILLRACE_SOCKET, else the service's, else a private daemon")
     given = parser.parse_args()
     if not given.folder.is_dir():
-        parser.error(f"{given.folder} is not a folder")
+        parser.error(
+            f"{given.folder} is not a folder; millrace preview shows a list, which python -m millrace list writes of shards and tables"
+        )
     if given.count < 1 or given.columns < 1 or (given.side is not None and not 2 <= given.side <= 4096):
         parser.error("--count and --columns are at least 1, --side is 2 to 4096")
     return given

@@ -20,7 +20,7 @@ from millrace._sheets.preview import connected
 from millrace._wire.messages import path_text
 from millrace.client import Client
 from millrace.encoded import Encoded
-from millrace.errors import DaemonUnavailable, Error, InvalidRequest
+from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
 from millrace.manifest import is_manifest, read_manifest
 from millrace.recipe import Recipe
 from millrace.sample_list import Samples
@@ -33,7 +33,7 @@ SOURCE is one of these:
   /data/train                       a folder, listed by the daemon, with a class for each folder in it
   list.csv, list.jsonl              a manifest
   'train-{0000..0099}.tar'          tar shards; also one of them, 'train-*.tar', and a folder of them
-  'train-*.parquet'                 Parquet files with uncompressed images
+  'train-*.parquet'                 Parquet files with uncompressed images; also one of them, and a folder of them
   /data/saved                       a table that Hugging Face's save_to_disk() has written
 
 Each line is {"path": ..., "offset": ..., "length": ..., "label": ...}; a whole file has no offset and length, and what
@@ -82,17 +82,23 @@ def _samples_of(given: Any) -> Samples:
     source, wanted = given.source, {name: getattr(given, name) for name in ("image", "label") if getattr(given, name) is not None}
     ending = os.path.splitext(source)[1].lower()
     folder = os.path.isdir(source)
-    if ending == ".tar" or (folder and any(name.endswith(".tar") for name in os.listdir(source))):
+    within = os.listdir(source) if folder else []
+    if ending == ".tar" or any(name.endswith(".tar") for name in within):
         from millrace._shards.shards import Shards
 
         return Shards(source, **wanted)
-    if ending == ".parquet" or (folder and os.path.exists(os.path.join(source, "dataset_info.json"))):
-        return _of_table(source, folder, wanted)
+    saved = "dataset_info.json" in within
+    if saved or ending == ".parquet" or any(name.endswith(".parquet") for name in within):
+        return _of_table(source, saved, wanted)
     if wanted:
         raise InvalidRequest(f"list: {path_text(source)} has neither members nor columns: leave out --{next(iter(wanted))}")
     if is_manifest(source):
         return read_manifest(source)
     if not folder:
+        if ending in (".gz", ".tgz", ".zst", ".xz", ".bz2"):
+            raise InvalidRequest(f"list: {path_text(source)} is compressed, so that its images have no places in it: unpack it")
+        if not os.path.exists(source):
+            raise NotFound(f"list: {path_text(source)} is not there")
         raise InvalidRequest(f"list: {path_text(source)} is none of the sources that there are; see python -m millrace list --help")
     with connected(given.socket, source) as client:
         return _of_folder(client, source)
