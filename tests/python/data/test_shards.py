@@ -146,6 +146,15 @@ def test_keys_without_an_image(tmp_path: Path) -> None:
         millrace.Shards(write_tar(tmp_path / "empty.tar", []))
 
 
+def test_a_column_that_no_sample_has_is_told(tmp_path: Path) -> None:
+    path = write_tar(tmp_path / "a.tar", [("1.jpg", IMAGE), ("1.json", b"{}"), ("2.jpg", IMAGE)])
+    with pytest.warns(millrace.ShardWarning, match=r"no sample has a jsn \(columns=\), so each has None"):
+        shards = millrace.Shards(path, columns=["json", "jsn"])
+    assert [label for _, label in shards] == [{"json": {}, "jsn": None}, {"json": None, "jsn": None}]
+    with pytest.raises(millrace.InvalidRequest, match="no sample has a jsn"):
+        millrace.Shards(path, columns=["jsn"], strict=True)
+
+
 def test_labels_of_all_kinds(tmp_path: Path) -> None:
     def made(*labels: bytes) -> Path:
         members = [member for n, label in enumerate(labels) for member in ((f"{n}.jpg", IMAGE), (f"{n}.cls", label))]
@@ -193,7 +202,7 @@ def test_columns_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
     assert columns["id"].taken(some) == some.tolist()
     assert columns["bin"].narrowed(some)[5] == bytes(int(some[5]))
     assert columns["bin"][-1] == bytes(299)
-    with pytest.raises(millrace.InvalidRequest, match=r"the meta.json at .*a.tar\[\d+\+1\] is none: "):
+    with pytest.raises(millrace.InvalidRequest, match=r"the meta.json at .*a.tar\[\d+\+1\] cannot be read as such: "):
         columns["meta.json"][7]
     for made in (pickle.loads(pickle.dumps(shards)), copy.copy(shards)):
         assert made.labels["txt"][9] == "é 9"

@@ -119,6 +119,8 @@ def test_a_preview_says_which_files_are_bad(tmp_path: Path, daemon: millrace.Pri
     for wrong, error in ((tmp_path, millrace.NotFound), (tmp_path / "none", millrace.NotFound)):
         with pytest.raises(error):
             millrace.preview(wrong, address=daemon.address)
+    with pytest.raises(millrace.InvalidRequest, match=r"a folder or Samples .*not a list"):
+        millrace.preview([place], address=daemon.address)  # type: ignore[arg-type]
     with pytest.raises(millrace.InvalidRequest, match="at least 1"):
         millrace.preview(place, 0, address=daemon.address)
     with pytest.raises(millrace.DaemonUnavailable):

@@ -108,7 +108,7 @@ class RemoteShards(BlockSource):
         self._images = table.pieces(table.images)
         self._names = table.parts().members
         self._labels: Labels | None = labels_in(table, label, classes)
-        self._others = [Keys(self._names) if name == KEY else Values(table.pieces(table.members(name)), name) for name in others]  # type: ignore[arg-type]
+        self._others = [Keys(self._names) if name == KEY else Values(table.column(name).pieces, name) for name in others]  # type: ignore[arg-type]
         table.report(strict)
         self.classes = tuple(classes)
         self.columns = (*(["label"] if self._labels is not None else []), *others)

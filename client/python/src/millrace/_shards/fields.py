@@ -74,7 +74,7 @@ def value_of(data: bytes, extension: str, name: Callable[[int], str], number: in
             return data.decode()
         return int(data) if kind in _NUMBERS else data
     except (ValueError, RecursionError) as why:
-        raise InvalidRequest(f"shards: the {extension} at {name(number)} is none: {why}") from why
+        raise InvalidRequest(f"shards: the {extension} at {name(number)} cannot be read as such: {why}") from why
 
 
 class Names(Sequence[str]):

@@ -55,7 +55,8 @@ class Shards(Samples):
                 ``"label"``). They are read when a batch needs them: ``json`` as what it says, ``txt`` as text, ``cls`` as a number, others
                 as bytes; None where a sample has none. ``"__key__"``: the samples' keys.
             classes: names of the labels; then labels that are texts become positions in them. ``"sorted"``: the texts that there are.
-            strict: refuse damaged archives, keys without an image, members of one name and keys that come again; else these are warnings.
+            strict: refuse damaged archives, keys without an image, members of one name, keys that come again, and columns that no sample
+                has; else these are warnings.
 
         Raises:
             InvalidRequest: no shards or no images; a compressed archive; a label that is missing or no number; says which.

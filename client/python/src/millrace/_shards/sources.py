@@ -19,7 +19,7 @@ _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?")
 
 
 class ShardWarning(UserWarning):
-    """A shard is damaged, or has keys that are no samples: those without an image, members of one name, keys that come again."""
+    """A shard is damaged, has keys that are no samples (without an image, coming again), members of one name, or lacks a whole column."""
 
 
 def shards_of(source: Any) -> list[str]:

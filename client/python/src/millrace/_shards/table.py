@@ -40,12 +40,14 @@ class Table:
         samples: of each shard, those that have an image [n].
         images: of these the images' members [n].
         found: what else is in the shards, in words, by how often.
+        empty: columns that no sample has.
     """
 
     shards: list[Indexed]
     samples: list[NDArray[np.int64]] = field(default_factory=list)
     images: list[NDArray[np.int64]] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
+    empty: list[str] = field(default_factory=list)
 
     def parts(self, members: Sequence[NDArray[np.int64]] | None = None) -> FileParts:
         """The images as parts of files, or other members of the same samples."""
@@ -95,7 +97,10 @@ class Table:
 
     def column(self, extension: str) -> Fields:
         """A column that is read when it is asked for."""
-        return Fields(self.pieces(self.members(extension)), extension)
+        members = self.members(extension)
+        if not any((some >= 0).any() for some in members):
+            self.empty.append(extension)
+        return Fields(self.pieces(members), extension)
 
     def labels(self, extension: str, texts: bool) -> Any:
         """The samples' labels: int64 [N], or with ``texts`` what they are, whole numbers or else a list of texts; None: no sample has one.
@@ -160,6 +165,7 @@ class Table:
         if len(damaged) > _SHOWN:
             told.append(f"{len(damaged) - _SHOWN} more shards are damaged")
         told += [f"{count} {what}" for what, count in self.found.items() if count]
+        told += [f"no sample has a {column} (columns=), so each has None" for column in self.empty]
         if not told:
             return
         text = "; ".join(told)

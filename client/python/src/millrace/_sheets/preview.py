@@ -142,12 +142,14 @@ def pictures_in(folder: str | os.PathLike[str] | Samples) -> Pictures:
 
     Raises:
         NotFound: nothing.
+        InvalidRequest: it is neither folder nor list.
     """
     if isinstance(folder, Samples):
         files = folder.paths.files if isinstance(folder.paths, FileParts) else folder.paths
         return Pictures(Path(os.fsdecode(common_folder(files))), folder.paths, folder)
     if not isinstance(folder, (str, os.PathLike)):
-        raise InvalidRequest(f"preview: shows a folder, or Samples, not a {type(folder).__name__}")
+        told = f"not a {type(folder).__name__}; Parquet.samples() are such"
+        raise InvalidRequest(f"preview: give a folder or Samples (Shards, read_manifest), {told}")
     base = Path(folder)
     if not base.is_dir():
         raise NotFound(f"preview: {path_text(base)} is not a folder")
