@@ -178,7 +178,7 @@ def _of_this(order: OrderState, of: Mapping[str, Any]) -> OrderState:
         wrong = [name for name, value in of.items() if then.get(name) != value]
         told = ", ".join(f"{name} was {then.get(name)!r} and is {of[name]!r}" for name in wrong if name != "dataset")
         if "dataset" in wrong:
-            told += (", " if told else "") + "a dataset is another with other files, columns or content, and read in blocks or row by row"
+            told += (", " if told else "") + "its files, columns or content differ, or a table was read in blocks and now is not"
         raise FailedPrecondition(
             f"loader: the state was saved with another {' and another '.join(wrong)} ({told}): make the loader as it was then, or begin "
             "the epoch anew"
