@@ -64,6 +64,18 @@ TEST_CASE("run, preview and cache warm go through a list", "[system]") {
   CHECK_THAT(warmed.output, Catch::Contains("\"images\":9"));
 }
 
+TEST_CASE("shards in the place of a folder: the message says how a list of them is made", "[system]") {
+  const TempFolder folder;
+  write_file(folder / "a.tar", std::string(1024, '\0'));
+
+  for (const std::string& given : {folder.path(), folder / "a-*.tar", folder / "a.tar"}) {
+    const Ran ran = run({"millrace", "run", "--private", "--dataset", given, "--size", "32"});
+    CAPTURE(ran.errors);
+    CHECK(ran.status == 1);
+    CHECK_THAT(ran.errors, Catch::Contains("`python -m millrace list SOURCE -o FILE` writes one of shards and tables"));
+  }
+}
+
 TEST_CASE("a list's wrong line ends a run, and a missing part is a bad sample by its name", "[system]") {
   ListedShard shard;
   shard.lines.insert(shard.lines.begin() + 1, R"({"path": "data/shard.tar", "offset": 1000000000, "length": 7})");
