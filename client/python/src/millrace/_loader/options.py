@@ -66,7 +66,8 @@ class Options:
             in random order, of which a window is mixed; for sources that are read in blocks, and for disks on which single reads are
             dear.
         window: bytes of images that ``shuffle="blocks"`` mixes; of a source in blocks: that are in memory, half of them mixed. None:
-            1 GiB; of a source in blocks at most a quarter of the free memory. Another window is another order.
+            1 GiB; of a source in blocks at most a quarter of the free memory. Another window is another order. Of what the
+            daemon reads it has no effect without ``shuffle="blocks"``.
         seed: of the order, the boxes and the flips.
         rank: whose share; None: found at the first use, see the loader.
         world_size: among how many; None: the same.
