@@ -57,12 +57,12 @@ MAY_IMPORT = {
     "_shards": VALUES | {"_process", "_wire", "_core", "_data", "sample_list"},
     "_remote": VALUES | {
         "_process", "_wire", "_core.listing_bar", "_shards", "_data.columns", "_data.endings", "_data.file_parts", "_loader.bad_images",
-        "_blocks.source", "encoded", "manifest", "sample_list",
+        "_loader.source_rows", "_blocks.source", "encoded", "manifest", "sample_list",
     },
     # loaders
     "_blocks": VALUES | {
         "_process", "_wire.messages", "_data.file_parts", "_remote", "_shards.sources", "encoded", "_loader.permutation",
-        "_loader.source_rows",
+        "_loader.source_rows", "_loader.bad_images",
     },
     "_loader": VALUES | {
         "_process", "_wire", "_memory", "_core", "client", "_recipe", "_transforms", "_data", "_blocks", "encoded", "pairs", "sample_list",

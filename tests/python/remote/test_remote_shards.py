@@ -215,7 +215,7 @@ def test_what_needs_single_images_is_refused(bucket: Any, object_store: ObjectSt
         millrace.numpy.Loader(Subset(), OWN_SIZE, address=daemon.address)
     with pytest.raises(millrace.InvalidRequest, match=r"Pairs: s3://.* is a URL"):
         millrace.Pairs.of_shards(url + "train-0.tar", image="png", mask="png")
-    with pytest.raises(millrace.InvalidRequest, match="preview: shows a folder"):
+    with pytest.raises(millrace.InvalidRequest, match="preview: give a folder"):
         millrace.preview(source)  # type: ignore[arg-type]
 
 

@@ -27,4 +27,4 @@ def room_for(length: int) -> memoryview:
         buffer = bytearray(length)
     owner = np.frombuffer(buffer, np.uint8, length)  # which each view of it keeps
     weakref.finalize(owner, _kept.append, buffer).atexit = False
-    return memoryview(owner)
+    return owner.data

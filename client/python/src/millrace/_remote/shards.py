@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from millrace._blocks.source import BlockSource
 from millrace._core.listing_bar import ListingBar
 from millrace._data.endings import DECODED
-from millrace._loader.bad_images import BadImageWarning
-from millrace._process.warn import warn
+from millrace._loader.source_rows import Unread
 from millrace._remote.copies import Copies
 from millrace._remote.indexes import indexed
 from millrace._remote.objects import objects_of
@@ -33,6 +32,7 @@ from millrace._shards.reads import Pieces
 from millrace._shards.shards import KEY
 from millrace._shards.sources import extensions_of
 from millrace._shards.table import table_of
+from millrace._wire.messages import path_text
 from millrace.encoded import Row
 from millrace.errors import Error, InvalidRequest
 from millrace.samples import Part
@@ -164,12 +164,12 @@ class RemoteShards(BlockSource):
         """With copies of all shards each epoch but the first is shuffled image by image."""
         return self._copies is not None and self._copies.whole and epoch > 0
 
-    def rows(self, ids: NDArray[np.int64], stop: threading.Event | None = None) -> list[Row | None]:
+    def rows(self, ids: NDArray[np.int64], stop: threading.Event | None = None) -> list[Row | Unread]:
         """Out of copies; what is not copied yet is read from the store, several shards at once."""
-        rows: list[Row | None] = [None] * len(ids)
+        rows: list[Row | Unread] = [Unread("", 0, "")] * len(ids)
         shards = self._images.which[ids]
 
-        def fill(places: NDArray[np.int64], found: Sequence[Row]) -> None:
+        def fill(places: NDArray[np.int64], found: Sequence[Row | Unread]) -> None:
             for place, row in zip(places.tolist(), found, strict=True):
                 rows[place] = row
 
@@ -185,8 +185,9 @@ class RemoteShards(BlockSource):
             except Error:
                 raise
             except (OSError, ValueError) as why:
-                if stop is None or not stop.is_set():
-                    warn(f"loader: {len(places)} samples of a batch are bad images: {why}", BadImageWarning)
+                fill(
+                    places, [Unread(self._objects[shard].name, int((self._images.which == shard).sum()), path_text(str(why)))] * len(places)
+                )
 
         waiting = []
         with ThreadPoolExecutor(AT_ONCE, "millrace-rows") as threads:

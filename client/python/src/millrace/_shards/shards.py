@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from millrace._data.endings import DECODED
 from millrace._shards.fields import Keys
-from millrace._shards.sources import extensions_of, plain_extension
+from millrace._shards.sources import extensions_of, label_extension
 from millrace._shards.table import Table, opened
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
