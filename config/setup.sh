@@ -52,7 +52,7 @@ usage: $me COMMAND [ARGUMENTS]
                     fuzz target, the preset debug, and wheels, on Debian 13 too. tests/README.md lists what is in neither
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
-  bench --python [--json] [--only client,throughput,dataloader,augmented,one_image,in_place,processors,transformers,ray,shards,steady,import] [--data FOLDER]
+  bench --python [--json] [--only client,throughput,dataloader,augmented,one_image,in_place,processors,transformers,ray,shards,tables,steady,import] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in the tests' virtual environment: 3 GB to fetch
   bench --resample [--rounds N] [--target avx2]
                     our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own

@@ -22,6 +22,8 @@ ray         images/s of a dataset of millrace.ray.read_images, against Ray Data'
 shards      images/s of millrace.Shards beside webdataset's pipeline in a DataLoader and beside a list of the same files; us a member of
             their index; only when it is asked for
 urls        MB/s of millrace.RemoteShards, each request taking 20 ms, beside s3fs alone; only when it is asked for
+tables      images/s of Hugging Face's Arrow files by parts beside plain files, beside the input ring and beside `datasets` in a
+            DataLoader, and of compressed Parquet files in blocks beside the same; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 import      `python -c "import millrace"`, from the start of the process to its end, against `import numpy` and no import
 
@@ -272,6 +274,15 @@ def shards(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return figures.run(given, repeated(photographs(given), place / "files", 20), place)
 
 
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def tables(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    import tables as figures
+
+    return figures.run(given, repeated(photographs(given), place / "files", 20), place)
+
+
 # ----------------------------------------------------------------------------------------------------------------- urls
 
 
@@ -407,6 +418,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "in_place": in_place,
     "ray": ray,
     "shards": shards,
+    "tables": tables,
     "urls": urls,
     "steady": steady,
     "import": importing,
