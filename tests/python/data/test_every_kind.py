@@ -16,7 +16,7 @@ from pictures import SIZE, pixels_of
 
 pytestmark = pytest.mark.torch  # these packages are there where PyTorch is
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: its loader is not tried")
-for package in ("datasets", "pyarrow", "webdataset"):
+for package in ("datasets", "PIL", "pyarrow", "webdataset"):
     pytest.importorskip(package, reason=f"{package} is not installed: what it writes is not compared")
 
 COUNT = 130

@@ -20,7 +20,7 @@ from kinds import CLASSES, KINDS, json_of, write_all
 from trained_kind import BATCH
 
 pytestmark = [pytest.mark.torch, pytest.mark.long]  # these packages are there where PyTorch is
-for package in ("datasets", "pyarrow", "webdataset"):
+for package in ("datasets", "PIL", "pyarrow", "webdataset"):
     pytest.importorskip(package, reason=f"{package} is not installed: training on what it writes is not killed")
 
 COUNT = 600  # no whole number of batches or of blocks
