@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -259,3 +260,29 @@ def test_killed_at_any_moment_none_is_half(tmp_path: Path) -> None:
     whole, labels = done.stdout.split()
     assert int(whole) >= 3  # of those that were not killed
     assert int(labels) == 3 * sum(range(2000))
+
+
+KILLED_BEFORE_IT_IS_NAMED = """
+import os, signal, sys
+import millrace
+
+def killed(file):
+    print(os.fstat(file).st_size, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+os.fsync = killed
+millrace.Shards(sys.argv[1])
+"""
+
+
+def test_a_kill_leaves_nothing_beside_a_shard(shard: Path) -> None:
+    try:
+        os.close(os.open(shard.parent, os.O_WRONLY | os.O_TMPFILE))
+    except OSError:
+        pytest.skip("the file system of temporary files has no files without a name: what a kill leaves beside a shard is not looked for")
+    before = sorted(shard.parent.iterdir())
+    done = subprocess.run([sys.executable, "-c", KILLED_BEFORE_IT_IS_NAMED, str(shard)], stdout=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, int(done.stdout) > 0) == (-signal.SIGKILL, True)
+    assert sorted(shard.parent.iterdir()) == before
+    assert labels_of(shard) == [3, 4]
+    assert sorted(shard.parent.iterdir()) == sorted([*before, shard.with_suffix(".idx")])

@@ -200,13 +200,19 @@ def write_whole(path: str, data: bytes) -> None:
     if path.startswith(os.path.dirname(in_cache(path)) + os.sep):
         os.makedirs(folder, 0o700, exist_ok=True)
     other = os.path.join(folder, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    file = os.open(other, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    nameless = True
+    try:
+        file = os.open(folder, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666)  # until it is whole, so that a kill leaves nothing
+    except OSError:  # not on every file system
+        file, nameless = os.open(other, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), False
     try:
         with open(file, "wb", buffering=0) as opened:
             rest = memoryview(data)
             while rest:
                 rest = rest[opened.write(rest) :]
             os.fsync(file)
+            if nameless:
+                os.link(f"/proc/self/fd/{file}", other, src_dir_fd=file)  # with src_dir_fd links are followed
         os.rename(other, path)
     except BaseException:
         with contextlib.suppress(OSError):
