@@ -61,7 +61,7 @@ MAY_IMPORT = {
     },
     # loaders
     "_blocks": VALUES | {
-        "_process", "_wire.messages", "_data.file_parts", "_remote", "_shards.sources", "encoded", "_loader.permutation",
+        "_process", "_wire", "_data.file_parts", "_remote", "_shards.sources", "_tables.parquet_files", "encoded", "_loader.permutation",
         "_loader.source_rows", "_loader.bad_images",
     },
     "_loader": VALUES | {

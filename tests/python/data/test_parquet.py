@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
+from millrace._blocks.source import BlockSource
 from millrace._data.file_parts import WHOLE as WHOLE_FILE
 from millrace._tables.byte_ranges import NotParts
 from millrace._tables.parquet_files import opened_files
@@ -182,6 +184,48 @@ def test_what_is_wrong_is_said(place: Path) -> None:
         millrace.Parquet([place / "t.parquet", place / "u.parquet"], "text", None)
 
 
+def test_columns_of_one_name_and_names_with_dots(place: Path) -> None:
+    images = pa.array([{"bytes": None, "path": f"/good{n}"} for n in range(3)], pa.struct({"bytes": pa.binary(), "path": pa.string()}))
+    labels, others = pa.array([0, 1, 2]), pa.array([7, 8, 9])
+    names = ["image.path", "label.more", "image", "label"]
+    pq.write_table(pa.Table.from_arrays([pa.array(["/evil"] * 3), others, images, labels], names), place / "t.parquet", **PLAIN)
+    samples = millrace.Parquet(place / "t.parquet").samples()
+    assert (list(samples.paths), samples.labels.tolist()) == (["/good0", "/good1", "/good2"], [0, 1, 2])  # type: ignore[union-attr]
+    content = pa.array([{"bytes": png(n)} for n in range(3)])
+    pq.write_table(pa.Table.from_arrays([pa.array([b"evil"] * 3), content], ["image.bytes", "image"]), place / "t.parquet", **PLAIN)
+    with pytest.raises(NotParts, match="no plain bytes"):
+        millrace.Parquet(place / "t.parquet", label=None).samples()
+    pq.write_table(pa.Table.from_arrays([images, labels, others], ["image", "label", "label"]), place / "t.parquet")
+    with pytest.raises(millrace.InvalidRequest, match="has 2 columns 'label'"):
+        millrace.Parquet(place / "t.parquet")
+
+
+def test_what_is_no_file_and_rows_that_no_file_has(place: Path) -> None:
+    os.mkfifo(place / "pipe.parquet")
+    with pytest.raises(millrace.InvalidRequest, match="it is no file"):
+        millrace.Parquet(place / "pipe.parquet")
+    pq.write_table(rows_of(range(3)), place / "t.parquet", **PLAIN)
+    sound = (place / "t.parquet").read_bytes()
+    of_group = sound.rindex(bytes([0x16, 6, 0x26]))  # what the footer says, and the tag of what follows
+    more = with_rows(sound, of_group, 1 << 45)
+    (place / "t.parquet").write_bytes(more)
+    with pytest.raises(millrace.InvalidRequest, match="a wrong number of rows"):
+        millrace.Parquet(place / "t.parquet")
+    of_file = more.rindex(bytes([0x16, 6, 0x19]))
+    (place / "t.parquet").write_bytes(with_rows(more, of_file, 1 << 45))
+    with pytest.raises(millrace.InvalidRequest, match=f"its footer has {1 << 45} rows"):
+        millrace.Parquet(place / "t.parquet")
+
+
+def with_rows(file: bytes, at: int, rows: int) -> bytes:
+    """The file with so many rows, a number that is written at ``at + 1``."""
+    number, told = rows << 1, b""
+    while number > 127:
+        told, number = told + bytes([number & 127 | 128]), number >> 7
+    whole = file[: at + 1] + told + bytes([number]) + file[at + 2 :]
+    return whole[:-8] + (int.from_bytes(whole[-8:-4], "little") + len(told)).to_bytes(4, "little") + b"PAR1"
+
+
 def test_a_damaged_file_is_refused_or_read_as_pyarrow_reads_it(tmp_path: Path) -> None:
     """400 times some bytes are changed, most of them in the footer and the pages' headers."""
     images = [{"bytes": os.urandom(30 + n) if n % 5 else None, "path": "/x.png"} for n in range(40)]
@@ -201,7 +245,9 @@ def test_a_damaged_file_is_refused_or_read_as_pyarrow_reads_it(tmp_path: Path) -
             del data[int(random.integers(0, len(data))) :]
         path.write_bytes(data)
         try:
-            parts = parts_of(opened_files(path), "image.bytes", "image.path")
+            files = opened_files(path)
+            read_blocks(millrace.Parquet(path, label=None).blocks())
+            parts = parts_of(files, "image.bytes", "image.path")
         except (millrace.Error, NotParts):
             refused += 1
             continue
@@ -215,3 +261,10 @@ def test_a_damaged_file_is_refused_or_read_as_pyarrow_reads_it(tmp_path: Path) -
             continue
         assert found == [row["bytes"] for row in known]
     assert 50 < refused < 350
+
+
+def read_blocks(blocks: BlockSource) -> None:
+    """Reads all; damaged ones say so."""
+    for block in range(len(blocks.sizes)):
+        with contextlib.suppress(ValueError):
+            blocks.read(block)

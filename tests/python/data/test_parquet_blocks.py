@@ -13,18 +13,12 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order
-from millrace._blocks.parquet import ParquetBlocks
-from millrace._tables.parquet_files import opened_files
 
 from pictures import COUNT, EACH, SIZE, pixels_of, png
 
 pytestmark = pytest.mark.torch  # pyarrow is there where PyTorch is
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
-
-
-def blocks_of(files: list[str], *wanted: Any, **named: Any) -> ParquetBlocks:
-    return ParquetBlocks(opened_files(files).tables, *wanted, **named)
 
 
 def write(path: Path, numbers: list[int], image: Any = None, **how: Any) -> str:
@@ -62,7 +56,7 @@ def make(daemon: millrace.PrivateDaemon) -> Iterator[Any]:
 
 
 def test_rows_in_turn_and_shuffled(make: Any, files: list[str]) -> None:
-    source = blocks_of(files, "image", "label", ["caption"])
+    source = millrace.Parquet(files, columns=["caption"]).blocks()
 
     assert source.sizes.tolist() == [7, 7, 7, 4, 7, 7, 7, 7, 7]
     assert source.block_bytes.max() < 7 * 6000  # without the column that nobody wants
@@ -83,7 +77,7 @@ def test_plain_binary_columns_and_rows_without_an_image(make: Any, tmp_path: Pat
     pa = pytest.importorskip("pyarrow")
     images = [png(n) if n % 5 else None for n in range(20)]
     for kind in (pa.binary(), pa.large_binary()):
-        source = blocks_of([write(tmp_path / "c.parquet", list(range(20)), pa.array(images, kind))], "image")
+        source = millrace.Parquet(write(tmp_path / "c.parquet", list(range(20)), pa.array(images, kind)), label=None).blocks()
         loader = make(source, on_error="skip")
         with pytest.warns(millrace.BadImageWarning, match="an empty file"):
             ids = [int(number) for _ in loader for number in loader.batch.ids]
@@ -97,11 +91,30 @@ def test_files_that_are_not_what_they_should_be(files: list[str], tmp_path: Path
         ([str(tmp_path / "text.parquet")], {}, "text.parquet cannot be read"),
         (files, {"image": "picture"}, "has no column 'picture' .*it has 'image': .*'label'.*'caption'.*'unwanted'"),
         ([], {}, "the list of files is empty"),
+        (files, {"image": "label"}, "an image is bytes"),
     ):
         with pytest.raises(millrace.InvalidRequest, match=told):
             millrace.Parquet(wrong, **options)
-    with pytest.raises(millrace.InvalidRequest, match="an image is a file's bytes"):
-        blocks_of(files, "caption").read(0)
+
+
+def test_labels_that_are_none_and_texts_that_are_no_utf8(make: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = tmp_path / "d.parquet"
+    table = pa.table({"image": pa.array([png(n) for n in range(4)]), "label": pa.array([0, 1, None, 3])})
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(table, path, row_group_size=2)
+    with pytest.raises(millrace.InvalidRequest, match=r"d.parquet, row group 1: the label 'label' of its row 0 is None"):
+        list(make(millrace.Parquet(path).blocks(), shuffle=False))
+    latin = pa.array([b"caf\xe9"] * 4).view(pa.string())
+    pq.write_table(pa.table({"image": table["image"], "label": latin}), path)
+    with pytest.raises(ValueError, match="UTF8"):
+        millrace.Parquet(path).blocks().read(0)
+    with pytest.raises(millrace.InvalidRequest, match="UTF8"):
+        list(millrace.Parquet(path).encoded().rows([0]))
+    pq.write_table(pa.table({"image": table["image"], "label": pa.array([1 << 60] * 4, pa.timestamp("ms"))}), path)
+    for read in (lambda: millrace.Parquet(path).blocks().read(0), lambda: list(millrace.Parquet(path).encoded().rows([0]))):
+        with pytest.raises(millrace.InvalidRequest, match="a value of the column 'label' cannot be read"):
+            read()
 
 
 def test_a_damaged_row_group_and_a_file_that_changes(make: Any, files: list[str]) -> None:
@@ -114,7 +127,7 @@ def test_a_damaged_row_group_and_a_file_that_changes(make: Any, files: list[str]
         file.seek(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
         file.write(b"\xff" * 200)
     os.utime(files[0], ns=(status.st_atime_ns, status.st_mtime_ns))  # as a disk's damage has it
-    source = blocks_of(files, "image", "label")
+    source = millrace.Parquet(files).blocks()
     loader = make(source, on_error="skip")
 
     with warnings.catch_warnings(record=True) as said:
@@ -125,4 +138,4 @@ def test_a_damaged_row_group_and_a_file_that_changes(make: Any, files: list[str]
     os.utime(files[1])
     with pytest.raises(ValueError, match="has changed since it was opened"):
         source.read(4)
-    assert blocks_of(files, "image", "label").fingerprint != source.fingerprint
+    assert millrace.Parquet(files).blocks().fingerprint != source.fingerprint

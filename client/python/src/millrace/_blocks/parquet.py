@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from millrace._blocks.source import BlockSource
 from millrace._loader.bad_images import BadImageWarning
 from millrace._process.warn import warn
+from millrace._tables.parquet_files import pyarrow, python_values
 from millrace.encoded import Row
-from millrace.errors import InvalidRequest, Unsupported
+from millrace.errors import InvalidRequest
 from millrace.samples import Path
 
 _LEAST = 3  # row groups behind URLs that are read at the same time
@@ -65,21 +66,12 @@ class ParquetBlocks(BlockSource):
         """Reads nothing.
 
         Args:
-            files: in the order of the samples; with these columns.
+            files: in the order of the samples; with these columns, and with rows.
             image: the column with the images: bytes, or Hugging Face's struct of ``bytes`` and ``path``.
             label: the column that becomes the label; None: none, every label is -1.
             columns: further ones that come with each batch.
             classes: the labels' names.
-
-        Raises:
-            InvalidRequest: there are no rows.
-            Unsupported: pyarrow is not installed.
         """
-        try:
-            import pyarrow
-        except ImportError as why:
-            raise Unsupported("Parquet files are read by pyarrow: pip install pyarrow") from why
-        self._arrow = pyarrow
         self._image, self._label, self._others = image, label, tuple(columns)
         self.columns = (*(["label"] if label is not None else []), *columns)
         self.classes = tuple(classes)
@@ -90,11 +82,9 @@ class ParquetBlocks(BlockSource):
             rows = [count for count in file.footer.rows if count]
             for group in (number for number, count in enumerate(file.footer.rows) if count):
                 self._groups.append(_Group(file, group))
-                taken.append(file.footer.bytes_of(group, self._wanted()))
+                taken.append(sum(file.footer.bytes_of(group, name) for name in set(self._wanted())))
             sizes += rows
             told.update(repr((file.name, file.stamp, rows)).encode("utf-8", "surrogateescape"))
-        if not sizes:
-            raise InvalidRequest(f"Parquet: {', '.join(file.name for file in files[:3]) or 'no file'}: there are no rows")
         self._sizes, self._taken = np.array(sizes, np.int64), np.array(taken, np.int64)
         self._fingerprint = told.hexdigest()
         if not files[0].on_host:  # so many that their ranges are about as many as a store is asked for at the same time
@@ -126,7 +116,12 @@ class ParquetBlocks(BlockSource):
         """The images lie in the row group's own memory."""
         group = self._groups[block]
         table = group.file.read(group.number, self._wanted(), stop)
-        values = [table.column(name).to_pylist() for name in self._wanted()[1:]]
+        values = [python_values(table.column(name), name) for name in self._wanted()[1:]]
+        if self._label is not None and None in values[0]:
+            raise InvalidRequest(
+                f"Parquet: {self.name_of(block)}: the label {self._label!r} of its row {values[0].index(None)} is None: leave such rows "
+                "out, or give Parquet(..., label=None) for none"
+            )
         rows = zip(*values, strict=True) if values else iter([()] * len(table))
         images = self._images(table.column(self._image))
         if not group.file.on_host:
@@ -149,20 +144,21 @@ class ParquetBlocks(BlockSource):
         warn(f"Parquet: {told}, so {len(paths)} of its {len(images)} samples are bad images", BadImageWarning)
 
     def _images(self, column: Any) -> list[Any]:
+        types = pyarrow()[0].types
         images: list[Any] = []
         for chunk in column.chunks:
             paths = None
-            if self._arrow.types.is_struct(chunk.type):
+            if types.is_struct(chunk.type):
                 paths = chunk.field("path") if chunk.type.get_field_index("path") >= 0 else None
                 chunk = chunk.field("bytes")
-            if not (self._arrow.types.is_binary(chunk.type) or self._arrow.types.is_large_binary(chunk.type)):
+            if not (types.is_binary(chunk.type) or types.is_large_binary(chunk.type)):
                 raise InvalidRequest(f"Parquet: the column {self._image!r} has {chunk.type}, and an image is a file's bytes")
             images += self._of_chunk(chunk, paths)
         return images
 
     def _of_chunk(self, chunk: Any, paths: Any) -> list[Any]:
         """Memoryviews of the chunk's buffer; a path where the bytes are missing, or no bytes, which is a bad image."""
-        kind = np.int64 if self._arrow.types.is_large_binary(chunk.type) else np.int32
+        kind = np.int64 if pyarrow()[0].types.is_large_binary(chunk.type) else np.int32
         _, ends, data = chunk.buffers()
         bounds = np.frombuffer(ends, kind)[chunk.offset : chunk.offset + len(chunk) + 1].tolist()
         view = memoryview(data).cast("B") if data is not None else memoryview(b"")

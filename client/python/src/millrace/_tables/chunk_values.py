@@ -43,8 +43,7 @@ def values_of(chunk: Chunk) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDA
         NotParts: values are encoded.
         OSError: the file cannot be read.
     """
-    offsets, lengths = np.zeros(chunk.rows, np.uint64), np.zeros(chunk.rows, np.uint64)
-    missing = np.zeros(chunk.rows, bool)
+    found = [(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, bool))]
     row, at = 0, chunk.begin
     while row < chunk.rows:
         page = _header(chunk, at)
@@ -56,15 +55,17 @@ def values_of(chunk: Chunk) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDA
         if page.kind in (DATA_PAGE, DATA_PAGE_V2):
             if page.encoding != PLAIN or (chunk.deepest and page.levels != RLE):
                 raise NotParts("its images are encoded")
-            if page.uncompressed != page.size or page.repetition_bytes or page.values > chunk.rows - row:
+            if page.uncompressed != page.size or page.repetition_bytes or page.values > min(chunk.rows - row, (page.size + 1) << 16):
                 raise Damaged("a page has other sizes, or more rows, than its column")
             there, skipped = _levels(chunk, page, at)
-            rows = row + np.flatnonzero(there)
-            missing[row : row + page.values] = ~there
+            rows = np.flatnonzero(there)
+            offsets, lengths = np.zeros(page.values, np.uint64), np.zeros(page.values, np.uint64)
             offsets[rows], lengths[rows] = _plain(chunk.file, at + skipped, at + page.size, len(rows))
+            found.append((offsets, lengths, ~there))
             row += page.values
         at += page.size
-    return offsets, lengths, missing
+    whole = [np.concatenate(each) for each in zip(*found, strict=True)]
+    return whole[0], whole[1], whole[2]
 
 
 def _header(chunk: Chunk, at: int) -> Page:

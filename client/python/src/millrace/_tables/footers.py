@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from millrace._tables.page_headers import Damaged, struct_of
@@ -11,6 +10,7 @@ from millrace._tables.page_headers import Damaged, struct_of
 END = 8
 """Bytes at the end of a file: the footer's length, and ``PAR1``."""
 _DEEPEST = 32  # of the schema's nesting
+_ROWS = 10  # 1 << so many rows a byte of the file, at most: of one image for all rows there may be many
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _ENCODINGS = ("PLAIN", "", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY",
               "RLE_DICTIONARY", "BYTE_STREAM_SPLIT")  # fmt: skip
@@ -28,7 +28,7 @@ class ColumnChunk(NamedTuple):
         first: of all its pages, that of its dictionary included.
         size: bytes of its pages in the file.
         uncompressed: bytes of them.
-        alone: no dictionary, and in no other file.
+        alone: no dictionary, in no other file, and no other column of this path.
     """
 
     kind: int
@@ -55,9 +55,9 @@ class Footer(NamedTuple):
     groups: tuple[dict[str, ColumnChunk], ...]
     levels: dict[str, int]
 
-    def bytes_of(self, group: int, columns: Collection[str]) -> int:
-        """What those columns of a row group take, uncompressed."""
-        return sum(chunk.uncompressed for path, chunk in self.groups[group].items() if path.partition(".")[0] in columns)
+    def bytes_of(self, group: int, name: str) -> int:
+        """Of a column of a row group, with what is nested in it, uncompressed."""
+        return sum(chunk.uncompressed for path, chunk in self.groups[group].items() if path == name or path.startswith(f"{name}."))
 
 
 def footer_of(descriptor: int) -> Footer:
@@ -69,7 +69,7 @@ def footer_of(descriptor: int) -> Footer:
     """
     size = os.fstat(descriptor).st_size
     length = footer_length(os.pread(descriptor, END, max(0, size - END)), size)
-    return footer_in(os.pread(descriptor, length, size - END - length))
+    return footer_in(os.pread(descriptor, length, size - END - length), size)
 
 
 def footer_length(end: bytes, size: int) -> int:
@@ -80,18 +80,30 @@ def footer_length(end: bytes, size: int) -> int:
     return length
 
 
-def footer_in(data: bytes) -> Footer:
-    """The footer that these bytes are. Raises Damaged: they are none."""
+def footer_in(data: bytes, size: int) -> Footer:
+    """The footer that these bytes of a file of that size are. Raises Damaged: they are none."""
     fields = struct_of(data)
     try:
         levels = _levels(fields[2])
-        groups = tuple({_path(each): _chunk(each) for each in group[1]} for group in fields.get(4, []))
+        groups = tuple(_chunks(group[1]) for group in fields.get(4, []))
         rows = tuple(group[3] for group in fields.get(4, []))
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, StopIteration) as why:
         raise Damaged(f"its footer lacks something: {why!r}") from why
-    if any(not isinstance(number, int) or number < 0 for number in rows):
+    if any(not isinstance(number, int) or number < 0 for number in rows) or sum(rows) != fields.get(3):
         raise Damaged("its footer has a wrong number of rows")
+    if sum(rows) > (size + 1) << _ROWS:
+        raise Damaged(f"its footer has {sum(rows)} rows, and the file {size} bytes")
     return Footer(rows, groups, levels)
+
+
+def _chunks(columns: Any) -> dict[str, ColumnChunk]:
+    found: dict[str, ColumnChunk] = {}
+    for each in columns:
+        path, chunk = _path(each), _chunk(each)
+        if path in found:
+            chunk = chunk._replace(uncompressed=chunk.uncompressed + found[path].uncompressed, alone=False)
+        found[path] = chunk
+    return found
 
 
 def _path(chunk: Any) -> str:

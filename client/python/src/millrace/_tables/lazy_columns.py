@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from millrace._data.columns import Column, Labels, column_of
 from millrace._data.file_parts import FileParts
+from millrace._tables.parquet_files import python_values
 from millrace.errors import InvalidRequest
 from millrace.sample_list import Samples
 
@@ -41,15 +42,16 @@ class ArrowColumn(Sequence[Any]):
         """The values of those rows: an array [n, ...] where they are numbers, else a list."""
         import pyarrow as pa
 
-        return column_of(self.values.take(pa.array(ids)).to_pylist(), len(ids), self._name)
+        return column_of(python_values(self.values.take(pa.array(ids)), self._name), len(ids), self._name)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return self.values.take(list(range(*index.indices(len(self))))).to_pylist()
-        return self.values[range(len(self))[index]].as_py()
+            return python_values(self.values.take(list(range(*index.indices(len(self))))), self._name)
+        row = range(len(self))[index]
+        return python_values(self.values[row : row + 1], self._name)[0]
 
 
 def number_column(values: Any, name: str) -> NDArray[Any] | None:

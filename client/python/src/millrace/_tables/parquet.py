@@ -81,8 +81,11 @@ class Parquet:
             if name not in schema.names:
                 argument = {image: "image=", label: "label="}.get(name, "columns=")
                 raise InvalidRequest(
-                    f"Parquet: {self._files.paths[0]} has no column {name!r} ({argument}); it has {parquet_files.told_of(schema)}"
+                    f"Parquet: {path_text(self._files.paths[0])} has no column {name!r} ({argument}); it has "
+                    f"{parquet_files.told_of(schema)}"
                 )
+            if schema.names.count(name) > 1:
+                raise InvalidRequest(f"Parquet: {path_text(self._files.paths[0])} has {schema.names.count(name)} columns {name!r}")
         self._content, self._paths = self._image_columns()
         if self.remote and self._content is None:
             raise InvalidRequest(
@@ -92,7 +95,7 @@ class Parquet:
         self.classes: tuple[str, ...] = self._files.classes_of(label) if label is not None else ()
         """The labels' names, where Hugging Face's ``datasets`` wrote them down."""
         if not self._files.rows:
-            raise InvalidRequest(f"Parquet: {self._files.paths[0]} has no rows")
+            raise InvalidRequest(f"Parquet: {path_text(self._files.paths[0])} has no rows")
 
     def blocks(self) -> ParquetBlocks:
         """The row groups, as a source in blocks."""
@@ -164,7 +167,9 @@ class Parquet:
         chunks = []
         for path in self._files.paths:
             with parquet_files.opened_file(path) as file:
-                chunks += file.read(columns=[name], use_threads=False).column(0).chunks
+                table = file.read(columns=[name], use_threads=False)  # and what is called "name.more"
+                table.validate(full=True)  # texts that are no UTF-8, too
+                chunks += table.column(name).chunks
         return arrow.chunked_array(chunks, type=self._files.schema.field(name).type)
 
     def _column(self, name: str) -> Column:
@@ -181,8 +186,7 @@ class Parquet:
         return column
 
     def _bytes_of(self, name: str) -> int:
-        groups = (group for footer in self._files.footers for group in footer.groups)
-        return sum(chunk.uncompressed for group in groups for path, chunk in group.items() if path.partition(".")[0] == name)
+        return sum(footer.bytes_of(group, name) for footer in self._files.footers for group in range(len(footer.rows)))
 
 
 def written_anew(parquet: Parquet) -> str:

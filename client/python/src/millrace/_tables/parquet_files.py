@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 from millrace._shards.sources import expanded
 from millrace._tables.footers import Footer, footer_of
 from millrace._tables.page_headers import Damaged
-from millrace._tables.table_files import LocalTable, RemoteTable, remote_tables
+from millrace._tables.table_files import Changed, LocalTable, RemoteTable, remote_tables
 from millrace._wire.messages import path_text
-from millrace.errors import Error, InvalidRequest, NotFound, Unsupported
+from millrace.errors import Error, FailedPrecondition, InvalidRequest, NotFound, Unsupported
 from millrace.samples import AnyPath
 
 _ENDINGS = (".parquet", ".parq", ".pq")
@@ -57,6 +58,24 @@ class ParquetFiles(NamedTuple):
         """File, number in it, and rows of each row group, in the order of the rows."""
         return [(file, group, rows) for file, footer in enumerate(self.footers) for group, rows in enumerate(footer.rows)]
 
+    def read_group(self, file: int, group: int, columns: Sequence[str]) -> Any:
+        """Those columns of a row group, a pyarrow ``Table``.
+
+        Raises:
+            FailedPrecondition: the file has changed.
+            InvalidRequest: the row group is damaged.
+            NotFound: the file is gone.
+        """
+        name = path_text(self.paths[file])
+        try:
+            return self.tables[file].read(group, columns, None)
+        except Changed as why:
+            raise FailedPrecondition(f"Parquet: {name} has changed since it was opened; make the Parquet anew") from why
+        except FileNotFoundError as why:
+            raise NotFound(f"Parquet: there is no file {name}") from why
+        except (OSError, ValueError) as why:
+            raise InvalidRequest(f"Parquet: {name} cannot be read: {path_text(str(why))}") from why
+
     def classes_of(self, label: str) -> tuple[str, ...]:
         """The names of a class label that Hugging Face's ``datasets`` wrote down; else none."""
         try:
@@ -81,7 +100,7 @@ def opened_files(source: AnyPath | Sequence[AnyPath]) -> ParquetFiles:
     tables, schemas = [], []
     for path in _files_of(source):
         footer, status = _footer(path)
-        tables.append(LocalTable(path, (status.st_size, status.st_mtime_ns), footer, pyarrow()[1]))
+        tables.append(LocalTable(path, (status.st_size, status.st_mtime_ns), footer, pyarrow()))
         with opened_file(path) as file:
             schemas.append(file.schema_arrow)
     return _of_one_schema(tables, schemas, [table.stamp[1] for table in tables])
@@ -140,9 +159,12 @@ def opened_file(path: str) -> Iterator[Any]:
 
 def _footer(path: str) -> tuple[Footer, os.stat_result]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            return footer_of(descriptor), os.fstat(descriptor)
+            status = os.fstat(descriptor)  # before it is read: what changes later is noticed
+            if not stat.S_ISREG(status.st_mode):
+                raise Damaged("it is no file")
+            return footer_of(descriptor), status
         finally:
             os.close(descriptor)
     except FileNotFoundError as why:
@@ -159,6 +181,14 @@ def pyarrow() -> tuple[Any, Any]:
     except ImportError as why:
         raise Unsupported("Parquet files are read by pyarrow: pip install pyarrow") from why
     return arrow, pyarrow.parquet
+
+
+def python_values(values: Any, name: str) -> list[Any]:
+    """Of an Arrow column. Raises InvalidRequest: Python has no such value, as of dates after the year 9999."""
+    try:
+        return values.to_pylist()  # type: ignore[no-any-return]
+    except (ArithmeticError, ValueError) as why:
+        raise InvalidRequest(f"Parquet: a value of the column {name!r} cannot be read: {path_text(str(why))}") from why
 
 
 def told_of(schema: Any) -> str:

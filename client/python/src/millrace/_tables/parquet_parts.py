@@ -126,8 +126,10 @@ def _whole_files(
     arrow, _ = pyarrow()
     told: list[str | None] = [None] * len(holes)
     if paths is not None:
-        table = file.read_row_group(group, columns=[paths])
-        column = arrow.concat_arrays(table.column(0).chunks) if table.num_columns else arrow.nulls(0)
+        table = file.read_row_group(group, columns=[paths], use_threads=False)
+        table.validate(full=True)  # texts that are no UTF-8, too
+        name = paths.removesuffix(".path")
+        column = arrow.concat_arrays(table.column(name).chunks) if name in table.column_names else arrow.nulls(0)
         if len(column) <= holes[-1]:
             raise InvalidRequest(f"Parquet: row {begin + int(holes[-1])} has no image: its path cannot be read")
         told = [value.get("path") if isinstance(value, dict) else value for value in column.take(arrow.array(holes)).to_pylist()]

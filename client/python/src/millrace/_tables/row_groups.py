@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -12,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millrace._data.columns import column_of
-from millrace._tables.parquet_files import ParquetFiles, opened_file, pyarrow
-from millrace._wire.messages import path_text
-from millrace.errors import FailedPrecondition
+from millrace._tables.parquet_files import ParquetFiles, pyarrow, python_values
 
 _KEPT = 4  # row groups
 
@@ -52,9 +49,10 @@ class RowGroups:
         found: list[Any] = [None] * len(ids)
         for group in np.unique(groups).tolist():
             places = np.flatnonzero(groups == group)
-            taken = self._table(group).take(arrow.array(ids[places] - self._begins[group])).to_pylist()
-            for place, row in zip(places.tolist(), taken, strict=True):
-                found[place] = row
+            taken = self._table(group).take(arrow.array(ids[places] - self._begins[group]))
+            columns = {name: python_values(taken.column(name), name) for name in self._columns}
+            for number, place in enumerate(places.tolist()):
+                found[place] = {name: values[number] for name, values in columns.items()}
         return found
 
     def _table(self, group: int) -> Any:
@@ -62,14 +60,9 @@ class RowGroups:
             table = self._kept.pop(group, None)
             if table is None:
                 file, number, _ = self._groups[group]
-                path = self._files.paths[file]
-                status = os.stat(path)
-                if (status.st_size, status.st_mtime_ns) != (int(self._files.sizes[file]), int(self._files.modified_ns[file])):
-                    raise FailedPrecondition(f"Parquet: {path_text(path)} has changed since it was opened; make the Parquet anew")
                 while len(self._kept) >= _KEPT:
                     self._kept.popitem(last=False)
-                with opened_file(path) as opened:
-                    table = opened.read_row_group(number, columns=self._columns, use_threads=False)
+                table = self._files.read_group(file, number, self._columns)
             self._kept[group] = table
             return table
 

@@ -21,6 +21,10 @@ _AT_ONCE = 16  # files
 _GAP = 1 << 20  # bytes between two columns that are rather read than skipped
 
 
+class Changed(ValueError):
+    """The file is another one than when its footer was read."""
+
+
 class LocalTable(NamedTuple):
     """A file of this host's.
 
@@ -28,13 +32,13 @@ class LocalTable(NamedTuple):
         name: its path.
         stamp: its size and time when its footer was read.
         footer: its footer.
-        parquet: pyarrow's module.
+        arrow: pyarrow, and its Parquet.
     """
 
     name: str
     stamp: tuple[int, int]
     footer: Footer
-    parquet: Any
+    arrow: tuple[Any, Any]
 
     @property
     def on_host(self) -> bool:
@@ -43,11 +47,16 @@ class LocalTable(NamedTuple):
 
     def read(self, group: int, columns: Sequence[str], stop: threading.Event | None) -> Any:
         """Those columns of a row group, as ``TableFile``."""
+        self._check_same()
+        try:
+            return _read(self.name, {}, self, group, columns)
+        finally:
+            self._check_same()
+
+    def _check_same(self) -> None:
         status = os.stat(self.name)
         if (status.st_size, status.st_mtime_ns) != self.stamp:
-            raise ValueError("the file has changed since it was opened: it has another size or time")
-        with self.parquet.ParquetFile(self.name, memory_map=False, pre_buffer=False) as opened:
-            return opened.read_row_group(group, columns=list(columns), use_threads=False)
+            raise Changed("the file has changed since it was opened: it has another size or time")
 
 
 class RemoteTable(NamedTuple):
@@ -87,10 +96,7 @@ class RemoteTable(NamedTuple):
         ranges = self._ranges(group, columns)
         views = self.object.read([(begin, end - begin) for begin, end in ranges], stop)
         source = _Fetched(self.object, {begin: view for (begin, _), view in zip(ranges, views, strict=True)}, stop)
-        arrow, parquet = self.arrow
-        file = arrow.PythonFile(source, mode="r")
-        with parquet.ParquetFile(file, metadata=self.metadata, pre_buffer=False) as opened:
-            return opened.read_row_group(group, columns=list(columns), use_threads=False)
+        return _read(self.arrow[0].PythonFile(source, mode="r"), {"metadata": self.metadata}, self, group, columns)
 
     def _ranges(self, group: int, columns: Collection[str]) -> list[tuple[int, int]]:
         """Begins and ends, in order, those in one that lie close together."""
@@ -104,6 +110,21 @@ class RemoteTable(NamedTuple):
             else:
                 ranges.append((begin, end))
         return ranges
+
+
+def _read(file: Any, options: dict[str, Any], table: LocalTable | RemoteTable, group: int, columns: Sequence[str]) -> Any:
+    arrow, parquet = table.arrow
+    try:
+        with parquet.ParquetFile(file, memory_map=False, pre_buffer=False, **options) as opened:
+            found = opened.read_row_group(group, columns=list(columns), use_threads=False)
+        found.validate(full=True)  # texts that are no UTF-8, too
+    except (OSError, ValueError):
+        raise
+    except (arrow.ArrowException, EOFError, OverflowError) as why:
+        raise ValueError(str(why)) from why
+    if len(found) != table.footer.rows[group]:
+        raise ValueError(f"row group {group} has {len(found)} rows, its footer tells of others")
+    return found
 
 
 def remote_tables(objects: Sequence[RemoteObject], arrow: tuple[Any, Any]) -> list[RemoteTable]:
@@ -127,7 +148,7 @@ def _remote_table(object_: RemoteObject, arrow: tuple[Any, Any]) -> RemoteTable:
         data = _tail(object_, length + END)
     data = data[len(data) - END - length :]
     try:
-        footer = footer_in(data[:length])
+        footer = footer_in(data[:length], size)
         with arrow[1].ParquetFile(arrow[0].BufferReader(b"PAR1" + data)) as opened:
             return RemoteTable(object_, footer, opened.schema_arrow, opened.metadata, arrow)
     except (Damaged, arrow[0].ArrowException, OSError, EOFError, OverflowError, UnicodeError) as why:
