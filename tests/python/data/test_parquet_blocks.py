@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import millrace
-import millrace.numpy
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order
 
-from pictures import COUNT, EACH, SIZE, pixels_of, png
+from pictures import COUNT, EACH, pixels_of, png
+from sources import make_loader  # noqa: F401, a fixture
 
 pytestmark = pytest.mark.torch  # pyarrow is there where PyTorch is
-
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 
 
 def write(path: Path, numbers: list[int], image: Any = None, **how: Any) -> str:
@@ -40,19 +37,6 @@ def write(path: Path, numbers: list[int], image: Any = None, **how: Any) -> str:
 def files(tmp_path: Path) -> list[str]:
     pytest.importorskip("pyarrow")
     return [write(tmp_path / "a.parquet", list(range(25))), write(tmp_path / "b.parquet", list(range(25, COUNT)))]
-
-
-@pytest.fixture
-def make(daemon: millrace.PrivateDaemon) -> Iterator[Any]:
-    made: list[millrace.numpy.Loader] = []
-
-    def loader(source: Any, **options: Any) -> millrace.numpy.Loader:
-        made.append(millrace.numpy.Loader(source, OWN_SIZE, **{"batch_size": 8, "address": daemon.address, **options}))
-        return made[-1]
-
-    yield loader
-    for one in made:
-        one.close()
 
 
 def test_rows_in_turn_and_shuffled(make: Any, files: list[str]) -> None:

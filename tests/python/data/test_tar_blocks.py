@@ -7,20 +7,17 @@ import io
 import os
 import tarfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import millrace
-import millrace.numpy
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order
 from millrace._blocks.tar import CompressedShards
 
-from pictures import EACH, SIZE, pixels_of, png
-
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+from pictures import EACH, pixels_of, png
+from sources import make_loader  # noqa: F401, a fixture
 
 
 def shard(path: Path, numbers: range) -> str:
@@ -46,19 +43,6 @@ def shard(path: Path, numbers: range) -> str:
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return [shard(tmp_path / f"{name}.tar.{kind}", at) for name, kind, at in (("a", "gz", range(20)), ("b", "bz2", range(20, 33)))]
-
-
-@pytest.fixture
-def make(daemon: millrace.PrivateDaemon) -> Iterator[Any]:
-    made: list[millrace.numpy.Loader] = []
-
-    def loader(source: Any, **options: Any) -> millrace.numpy.Loader:
-        made.append(millrace.numpy.Loader(source, OWN_SIZE, **{"batch_size": 8, "address": daemon.address, **options}))
-        return made[-1]
-
-    yield loader
-    for one in made:
-        one.close()
 
 
 def test_shards_in_turn_and_shuffled(make: Any, files: list[str]) -> None:

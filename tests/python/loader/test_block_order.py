@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import millrace
-import millrace.numpy
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order, even_sizes
@@ -16,28 +14,7 @@ from millrace._data.file_parts import WHOLE
 from millrace._loader.permutation import share
 from millrace.recipe import BlockShuffle
 
-from pictures import SIZE
-
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
-
-
-@pytest.fixture
-def make(daemon: millrace.PrivateDaemon, folder: Path) -> Iterator[Any]:
-    """Makes loaders of the folder in blocks, and closes them."""
-    made: list[millrace.numpy.Loader] = []
-
-    def loader(**options: Any) -> millrace.numpy.Loader:
-        options = {"transform": OWN_SIZE, "batch_size": 8, "shuffle": "blocks", "address": daemon.address, **options}
-        made.append(millrace.numpy.Loader(folder, **options))
-        return made[-1]
-
-    yield loader
-    for one in made:
-        one.close()
-
-
-def ids_of(loader: Any) -> list[int]:
-    return [int(number) for _ in loader for number in loader.batch.ids]
+from folder_loaders import ids_of, make_loader  # noqa: F401, a fixture
 
 
 def test_both_sides_draw_the_same_order(session: millrace.Session, folder: Path) -> None:
@@ -71,30 +48,30 @@ def test_a_window_is_whole_blocks(sizes: list[int], window: int) -> None:
 
 
 def test_a_loader_resumes_and_changes_its_ranks(make: Any) -> None:
-    whole = ids_of(make())
-    loader = make()
+    whole = ids_of(make(shuffle="blocks"))
+    loader = make(shuffle="blocks")
     loop = iter(loader)
     had = [int(number) for _ in range(3) if next(loop) for number in loader.batch.ids]
     state = loader.state_dict()
 
     assert sorted(whole) == list(range(60))
     assert had == whole[:24]
-    one = make()
+    one = make(shuffle="blocks")
     one.load_state_dict(state)
     assert ids_of(one) == whole[24:]
-    two = [make(rank=rank, world_size=2, batch_size=4) for rank in range(2)]
+    two = [make(shuffle="blocks", rank=rank, world_size=2, batch_size=4) for rank in range(2)]
     for each in two:
         each.load_state_dict(state)
     assert [ids_of(each) for each in two] == [whole[24::2], whole[25::2]]
 
 
 def test_a_state_of_another_window_is_refused(make: Any) -> None:
-    loader = make()
+    loader = make(shuffle="blocks")
     next(iter(loader))
     state = loader.state_dict()
 
     for other, told in (({"window": 1}, 'this loader has shuffle="blocks" that mixes 1 blocks'), ({"shuffle": True}, "has shuffle=True")):
-        changed = make(**other)
+        changed = make(**{"shuffle": "blocks", **other})
         changed.load_state_dict(state)
         with pytest.raises(millrace.FailedPrecondition, match=told):
             next(iter(changed))

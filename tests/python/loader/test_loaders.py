@@ -16,29 +16,9 @@ import millrace.numpy
 import numpy as np
 import pytest
 
+from folder_loaders import OWN_SIZE, ids_of, make_loader  # noqa: F401, a fixture
 from pictures import CLASSES, COUNT, EACH, SIZE, pixels_of, png
 from restartable import Restartable
-
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
-
-
-@pytest.fixture
-def make(daemon: millrace.PrivateDaemon, folder: Path) -> Any:
-    """Makes loaders of the folder, and closes them."""
-    made = []
-
-    def loader(*arguments: Any, **options: Any) -> millrace.numpy.Loader:
-        options = {"batch_size": 8, "address": daemon.address, **options}
-        made.append(millrace.numpy.Loader(folder, *arguments, **options))
-        return made[-1]
-
-    yield loader
-    for one in made:
-        one.close()
-
-
-def ids_of(loader: Any) -> list[int]:
-    return [int(number) for _ in loader for number in loader.batch.ids]
 
 
 def test_it_yields_images_and_labels(make: Any) -> None:
@@ -57,7 +37,7 @@ def test_it_yields_images_and_labels(make: Any) -> None:
 def test_the_transform_by_default_does_not_depend_on_shuffle(make: Any) -> None:
     pixels: dict[bool, dict[int, bytes]] = {}
     for shuffle in (False, True):
-        loader = make(shuffle=shuffle)
+        loader = make(transform=None, shuffle=shuffle)
         assert loader.recipe == millrace.Recipe.evaluate(256, 224)
         for images, labels in loader:
             assert (images.shape[1:], images.dtype, labels.dtype) == ((3, 224, 224), np.uint8, np.int64)

@@ -15,9 +15,8 @@ import millrace
 import millrace.numpy
 import pytest
 
-from pictures import CLASSES, COUNT, SIZE
-
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+from folder_loaders import OWN_SIZE, ids_of
+from pictures import CLASSES, COUNT
 
 
 @pytest.fixture
@@ -31,10 +30,6 @@ def loader(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.Mon
 def set_ranks(monkeypatch: pytest.MonkeyPatch, rank: int, world_size: int) -> None:
     monkeypatch.setenv("RANK", str(rank))
     monkeypatch.setenv("WORLD_SIZE", str(world_size))
-
-
-def ids_of(loader: Any) -> list[int]:
-    return [int(number) for _ in loader for number in loader.batch.ids]
 
 
 def test_ranks_are_those_of_the_first_use(loader: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,23 +15,10 @@ import numpy as np
 import pytest
 from millrace._data.sample_copies import Copies
 
-from pictures import COUNT, SIZE, pixels_of
+from folder_loaders import OWN_SIZE, make_loader  # noqa: F401, a fixture
+from pictures import COUNT, pixels_of
 
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 TRAIN = millrace.Recipe.train(24)
-
-
-@pytest.fixture
-def make(daemon: millrace.PrivateDaemon, folder: Path) -> Iterator[Callable[..., Any]]:
-    made = []
-
-    def loader(**options: Any) -> Any:
-        made.append(millrace.numpy.Loader(folder, **{"transform": OWN_SIZE, "batch_size": 8, "address": daemon.address, **options}))
-        return made[-1]
-
-    yield loader
-    for one in made:
-        one.close()
 
 
 def ids_of(loader: Any) -> list[list[int]]:

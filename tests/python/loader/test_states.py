@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import millrace
-import millrace.numpy
 import numpy as np
 import pytest
 
-from pictures import SIZE
-
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
-
-
-@pytest.fixture
-def make(daemon: millrace.PrivateDaemon, folder: Path) -> Iterator[Any]:
-    """Makes loaders of the folder, and closes them."""
-    made: list[millrace.numpy.Loader] = []
-
-    def loader(**options: Any) -> millrace.numpy.Loader:
-        options = {"transform": OWN_SIZE, "batch_size": 8, "address": daemon.address, **options}
-        made.append(millrace.numpy.Loader(folder, **options))
-        return made[-1]
-
-    yield loader
-    for one in made:
-        one.close()
-
-
-def ids_of(loader: Any) -> list[int]:
-    return [int(number) for _ in loader for number in loader.batch.ids]
+from folder_loaders import ids_of, make_loader  # noqa: F401, a fixture
 
 
 def test_states_of_something_else(make: Any) -> None:
