@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -204,6 +206,43 @@ def test_no_more_is_read_ahead_than_the_window_holds(make: Any, source: Pictures
     rounds = block_order(source.sizes, 3, 0, 0).rounds
     assert {int(rounds[block]) for block in source.was_read} <= {0, 1}
     assert block_of[order[0]] in source.was_read
+
+
+def test_threads_end_with_the_session_whatever_is_left_open(make: Any, source: Pictures) -> None:
+    def threads() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name.startswith(("millrace-blocks", "millrace-feed"))]
+
+    loader = make(batch_size=1)
+    loop = iter(loader)
+    next(loop)
+    assert threads()
+    loader.close()
+    for thread in threads():
+        thread.join(30)
+    assert not threads()
+    with pytest.raises(millrace.Cancelled):
+        next(loop)
+
+
+def test_a_read_that_never_returns_does_not_keep_the_program() -> None:
+    code = """
+import threading, time, numpy as np
+import millrace._process.exit
+from millrace._blocks.order import listed_order
+from millrace._blocks.reader import BlockReader
+millrace._process.exit._PATIENCE = 0.1
+begun = threading.Event()
+class Source:
+    sizes = block_bytes = np.array([3, 3])
+    def read(self, block):
+        begun.set()
+        time.sleep(3600)
+reader = BlockReader(Source(), listed_order(Source.sizes), np.arange(6), 0, 0, 2)
+begun.wait()
+print("the end")
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "the end\n", "")
 
 
 def test_an_epoch_goes_on_after_the_daemon_was_restarted(restartable: Restartable, source: Pictures) -> None:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from millrace._blocks.order import BlockOrder
 from millrace._blocks.source import BlockSource
 from millrace._loader.source_rows import RowBatch, Unread
+from millrace._process import exit as _exit
 from millrace._wire.messages import path_text
 from millrace.encoded import Row
 from millrace.errors import Error
@@ -33,12 +35,57 @@ _THREADS = max(1, min(4, os.cpu_count() or 1))
 
 @dataclass
 class _Load:
-    """A block of a window: what of it is still wanted."""
+    """A block that is read for one window."""
 
     window: int
     block: int
-    wanted: int
+    wanted: int  # samples of it that have not been given out
     rows: Future[Sequence[Row] | Unread] | None = None
+
+
+class _Threads:
+    """They read blocks, in the order in which these are asked for. A read that never returns does not keep the program from its end."""
+
+    def __init__(self, read: Callable[[int], Sequence[Row] | Unread], count: int, stop: threading.Event) -> None:
+        """``stop`` is set when they are to end."""
+        self._read, self._stop = read, stop
+        self._asked: queue.SimpleQueue[tuple[int, Future[Sequence[Row] | Unread]] | None] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=self._run, name=f"millrace-blocks_{n}", daemon=True) for n in range(count)]
+        for thread in self._threads:
+            thread.start()
+        _exit.register(self)
+
+    def read(self, block: int) -> Future[Sequence[Row] | Unread]:
+        found: Future[Sequence[Row] | Unread] = Future()
+        self._asked.put((block, found))
+        return found
+
+    def _run(self) -> None:
+        while (asked := self._asked.get()) is not None:
+            block, found = asked
+            try:
+                if self._stop.is_set():
+                    raise CancelledError
+                found.set_result(self._read(block))
+            except BaseException as why:
+                found.set_exception(why)
+            del asked, found
+
+    def end_at_exit(self) -> None:
+        """Nothing more is begun."""
+        self._stop.set()
+        for _ in self._threads:
+            self._asked.put(None)
+
+    def join(self, timeout: float | None) -> None:
+        """Until the threads have ended, each at most ``timeout`` seconds."""
+        for thread in self._threads:
+            thread.join(timeout)
+
+    def close(self) -> None:
+        """What is being read is waited for."""
+        self.end_at_exit()
+        self.join(None)
 
 
 class BlockReader:
@@ -53,11 +100,11 @@ class BlockReader:
             mine: the rank's samples of it, in their order, int64.
             begin: so many of them were given before.
             wrapped: the last so many of them come from the epoch's first window again (padding).
-            room: bytes that may be in memory at once. The window that is given out is read whatever it takes.
+            room: bytes that may be in memory at once. A window whose samples are due is read even if it takes more.
         """
         self._source, self._room = source, room
-        self._ends = np.cumsum(source.sizes)
-        self._bytes = source.block_bytes
+        self._sizes, self._bytes = source.sizes, source.block_bytes
+        self._ends = np.cumsum(self._sizes)
         blocks = self._blocks_of(mine[begin:])
         windows = order.rounds[blocks]
         if wrapped:
@@ -69,7 +116,7 @@ class BlockReader:
         self._to_read = deque(self._loads.values())
         self._held = self._given = 0
         self._stop = threading.Event()
-        self._threads = ThreadPoolExecutor(source.at_once or _THREADS, "millrace-blocks")
+        self._threads = _Threads(self._read, source.at_once or _THREADS, self._stop)
         self._fill()
 
     def take(self, samples: NDArray[np.int64]) -> list[Row | Unread]:
@@ -87,7 +134,7 @@ class BlockReader:
                 self._fill(window)
             assert load.rows is not None
             block_rows = load.rows.result()
-            begin = int(self._ends[block]) - int(self._source.sizes[block])
+            begin = int(self._ends[block]) - int(self._sizes[block])
             rows.append(block_rows if isinstance(block_rows, Unread) else block_rows[sample - begin])
             load.wanted -= 1
             if not load.wanted:
@@ -101,14 +148,14 @@ class BlockReader:
         return np.searchsorted(self._ends, samples, side="right")
 
     def _fill(self, until: int = -1) -> None:
-        """Asks for blocks, as many as there is room for, and whatever the window ``until`` takes."""
+        """Asks for blocks as far as there is room, and for all blocks of the windows up to ``until``."""
         while self._to_read:
             load = self._to_read[0]
             size = int(self._bytes[load.block])
             if self._held and self._held + size > self._room and load.window > until:
                 return
             self._held += size
-            load.rows = self._threads.submit(self._read, load.block)
+            load.rows = self._threads.read(load.block)
             self._to_read.popleft()
 
     def _read(self, block: int) -> Sequence[Row] | Unread:
@@ -116,18 +163,17 @@ class BlockReader:
         source = self._source
         try:
             rows = source.read(block, self._stop)
-            if len(rows) != source.sizes[block]:
-                raise ValueError(f"it has {len(rows)} samples and had {source.sizes[block]}")
+            if len(rows) != self._sizes[block]:
+                raise ValueError(f"it has {len(rows)} samples and had {self._sizes[block]}")
             return rows
         except Error:
             raise
         except (OSError, ValueError) as why:
-            return Unread(path_text(source.name_of(block)), int(source.sizes[block]), path_text(str(why)))
+            return Unread(path_text(source.name_of(block)), int(self._sizes[block]), path_text(str(why)))
 
     def close(self) -> None:
         """Ends the threads; blocks that are being read are waited for, unless their source gives up."""
-        self._stop.set()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.close()
         self._loads.clear()
 
 

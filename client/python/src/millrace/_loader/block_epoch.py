@@ -128,7 +128,7 @@ class BlockEpoch:
 
         def made(asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]) -> Iterator[RowBatch]:
             reader = BlockReader(self.source, self.order, mine, taken * self.how.batch_size, int(wrapped), self.how.window)
-            return rows_in_blocks(reader, self.source.columns, blanked, asked)
+            yield from rows_in_blocks(reader, self.source.columns, blanked, asked)
 
         return made
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from millrace._core import full_slots as _full_slots
 from millrace._core.batch import Batch
+from millrace._core.inbox import Inbox
 from millrace._core.session import Session
 from millrace._data.columns import Labels, column_of, each_column, selected
 from millrace._data.sample_copies import SAMPLE_MASK
@@ -87,9 +88,12 @@ class _Between:
     ended: bool = False
     failed: BaseException | None = None
     stopped: bool = False
+    cut: bool = False  # the thread ended for nobody wanted any more
 
-    def wake(self) -> None:
+    def wake(self, inbox: Inbox) -> None:
         with self.changed:
+            if inbox.ended:  # a loop that goes no further may never look
+                self.stopped = True
             self.changed.notify_all()
 
     def wait_until(self, ready: Callable[[], bool]) -> None:
@@ -140,7 +144,8 @@ class Feed:
         self._session, self._batches, self._how, self._convert, self._timeout = session, batches, how, convert, timeout
         self._between = _Between(session.slots)
         self._images = self._bad = 0
-        self._wake = self._between.wake
+        self._wake = partial(self._between.wake, session._inbox)
+        self._stopped = False
         session._inbox.watch(self._wake)
         work = _Work(session, self._between, how, names)
         self._thread = threading.Thread(target=work.run, args=(rows,), name="millrace-feed", daemon=True)
@@ -210,6 +215,8 @@ class Feed:
                 return found
         if between.failed is not None:
             raise between.failed
+        if between.cut and (end := self._session._inbox.end) is not None:
+            raise end
         return None
 
     def _prepare(self, batch: Batch, submitted: _Submitted) -> None:
@@ -235,8 +242,9 @@ class Feed:
     def stop(self) -> None:
         """Batches that are under way are dropped, and the thread ends. Idempotent."""
         between = self._between
-        if between.stopped:
+        if self._stopped:
             return
+        self._stopped = True
         self.end_at_exit()
         with contextlib.suppress(ValueError):
             self._session._inbox.unwatch(self._wake)
@@ -287,7 +295,7 @@ class _Work:
                         break
                     self._submit(batch)
         except _Stopped:
-            pass
+            between.cut = True
         except BaseException as raised:
             why = raised
         between.end(why)

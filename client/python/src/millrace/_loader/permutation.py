@@ -88,6 +88,8 @@ class Permuted:
         """The rank's part, without what drop_last leaves out. Raises InvalidRequest: nothing is left."""
         mine = share(order, *ranks, self.shard_tail)
         end = len(mine) // self.batch_size * self.batch_size if self.drop_last else len(mine)
+        if not len(mine):
+            raise InvalidRequest(f"loader: there are {len(order)} samples, and none of them for rank {ranks.rank} of {ranks.world_size}")
         if not end:
             raise InvalidRequest("loader: not one batch is full, and drop_last leaves out what is not")
         return mine[:end]
