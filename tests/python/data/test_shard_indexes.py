@@ -196,6 +196,20 @@ def test_shards_that_cannot_be_written_beside(shard: Path, cache: Path, monkeypa
     assert sorted(os.listdir(shard.parent)) == ["t.1.idx", "t.1.tar"]
 
 
+def test_what_a_killed_process_left_is_removed(shard: Path, cache: Path) -> None:
+    folder = Path(index_files.in_cache(str(shard))).parent
+    folder.mkdir(parents=True)
+    index, kept = Path(index_files.beside(str(shard))).name, Path(index_files.in_cache(str(shard))).name
+    left = [shard.parent / f".{index}.12.0123abcd.tmp", folder / f".{kept}.12.0123abcd.tmp"]
+    others = [shard.parent / f".{index}.13.0123abcd.tmp", shard.parent / f".x{index}.12.0123abcd.tmp", shard.parent / f".{index}.tmp"]
+    for path in left + others:
+        path.write_bytes(b"half")
+        if path != others[0]:  # which another process is writing now
+            older(path, 3600)
+    labels_of(shard)
+    assert [path.exists() for path in left + others] == [False, False, True, True, True]
+
+
 def test_another_process_that_makes_it_is_waited_for(shard: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has the lock makes it; this process reads what came of that."""
     with open(shard, "rb") as file:

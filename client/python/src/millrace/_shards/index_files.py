@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
 import threading
@@ -25,6 +26,8 @@ from millrace._wire.messages import path_text
 _THREADS = 8
 _PATIENCE = 60.0  # seconds for another process that makes an index; then it is made here, too
 _PAUSE = 0.02  # seconds
+_LEFT = 600.0  # seconds after which a file that is being written was left by a process that was killed
+_UNDER_WAY = re.compile(r"\.(.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
 _LARGEST = 1 << 32  # bytes of an index file
 
 
@@ -87,6 +90,7 @@ def indexed(shards: Sequence[str], told: Callable[[int], None], *, anew: bool = 
     with ThreadPoolExecutor(min(_THREADS, len(shards)), "millrace-shards") as threads:
         read = [None] * len(shards) if anew else list(threads.map(_read, shards))
         found = {one.path: one for one in read if one is not None}
+        _remove_left([shard for shard in shards if shard not in found])
         making = _Making([shard for shard in shards if shard not in found], found, told, anew)
         waited = making.run(1)
         if waited:  # for the disk, mostly: several requests at once help
@@ -122,6 +126,20 @@ def index_in(path: str) -> tuple[Index, int]:
         if status.st_size > _LARGEST or not stat.S_ISREG(status.st_mode):
             raise NoIndex("it is no regular file, or too large")
         return index_of(opened.readall()), status.st_mtime_ns
+
+
+def _remove_left(shards: Sequence[str]) -> None:
+    """Removes what processes that were killed left of the indexes of these shards."""
+    files = {path for shard in shards for path in (beside(shard), in_cache(shard))}
+    for folder in {os.path.dirname(path) for path in files}:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                named = _UNDER_WAY.fullmatch(entry.name)
+                if named is None or os.path.join(folder, named[1]) not in files:
+                    continue
+                with contextlib.suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > _LEFT:
+                        os.unlink(entry.path)
 
 
 class _Making:
