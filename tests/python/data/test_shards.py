@@ -126,6 +126,14 @@ def test_the_rules_of_keys(tmp_path: Path) -> None:
     assert data_of(millrace.Shards(path)) == data_of(shards)  # by the index
 
 
+def test_a_member_that_comes_twice_is_counted_once(tmp_path: Path) -> None:
+    members = [("1.jpg", IMAGE), ("1.cls", b"3"), ("1.cls", b"4"), ("1.jpg", IMAGE), ("2.jpg", IMAGE), ("2.cls", b"5")]
+    path = write_tar(tmp_path / "a.tar", members)
+    with pytest.warns(millrace.ShardWarning, match="2 keys have a member twice"):
+        shards = millrace.Shards(path, image="jpg", columns=["cls", "jpg"])
+    assert shards.labels["label"].tolist() == [3, 5]
+
+
 def test_keys_without_an_image(tmp_path: Path) -> None:
     members = [("1.jpg", IMAGE), ("2.txt", b"t"), ("1.txt", b"again"), ("3.jpg", IMAGE), ("3.jpg", b"second"), ("1.jpg", b"third")]
     path = write_tar(tmp_path / "a.tar", members)

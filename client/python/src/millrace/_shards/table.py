@@ -41,6 +41,7 @@ class Table:
         images: of these the images' members [n].
         found: what else is in the shards, in words, by how often.
         empty: columns that no sample has.
+        asked: the extensions whose members that come twice are counted there.
     """
 
     shards: list[Indexed]
@@ -48,6 +49,7 @@ class Table:
     images: list[NDArray[np.int64]] = field(default_factory=list)
     found: Counter[str] = field(default_factory=Counter)
     empty: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
 
     def parts(self, members: Sequence[NDArray[np.int64]] | None = None) -> FileParts:
         """The images as parts of files, or other members of the same samples."""
@@ -91,8 +93,9 @@ class Table:
         found = []
         for shard, samples in zip(self.shards, self.samples, strict=True):
             members, twice = shard.members.chosen([extension.encode()])
-            self.found[_TWICE] += twice
+            self.found[_TWICE] += 0 if extension in self.asked else twice
             found.append(members[samples])
+        self.asked.add(extension)
         return found
 
     def column(self, extension: str) -> Fields:
@@ -211,7 +214,7 @@ def opened(source: Any, image: Sequence[str]) -> Table:
 
 def table_of(shards: list[Indexed], image: Sequence[str]) -> Table:
     """As ``opened``, of shards whose members are known."""
-    table = Table(shards)
+    table = Table(shards, asked=set(image))
     wanted = [extension.encode() for extension in image]
     without, example = 0, ""
     for shard in shards:
