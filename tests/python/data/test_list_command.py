@@ -70,9 +70,11 @@ def test_what_fails_leaves_the_file_alone(tmp_path: Path) -> None:
     ran = listed(str(tmp_path / "none.jsonl"), "-o", str(out))
     assert (ran.returncode, out.read_text(), os.listdir(tmp_path)) == (1, "as it was", ["out.jsonl"])
     (tmp_path / "t.bin").touch()
+    compressed = "have no places of their own in its files: they are compressed"
     for wrong, told in (
         ("no such source", "is not there"),
-        ("t-*.tar.gz", "is compressed"),
+        ("a.tar.gz", compressed),
+        ("train-*.TAR.ZST", compressed),
         (str(tmp_path / "t.bin"), "none of the sources"),
     ):
         ran = listed(wrong, "-o", str(out))

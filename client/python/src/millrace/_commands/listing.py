@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from millrace._core.listing_bar import ListingBar
+from millrace._data.file_kinds import container_of
 from millrace._data.file_parts import FileParts
 from millrace._sheets.preview import connected
 from millrace._wire.messages import path_text
@@ -80,23 +81,23 @@ def main(arguments: Sequence[str]) -> int:
 
 def _samples_of(given: Any) -> Samples:
     source, wanted = given.source, {name: getattr(given, name) for name in ("image", "label") if getattr(given, name) is not None}
-    ending = os.path.splitext(source)[1].lower()
     folder = os.path.isdir(source)
-    within = os.listdir(source) if folder else []
-    if ending == ".tar" or any(name.endswith(".tar") for name in within):
+    within = os.listdir(source) if folder else [source]
+    kinds = set(map(container_of, within))
+    if "Shards" in kinds:
         from millrace._shards.shards import Shards
 
         return Shards(source, **wanted)
-    saved = "dataset_info.json" in within
-    if saved or ending == ".parquet" or any(name.endswith(".parquet") for name in within):
+    saved = folder and "dataset_info.json" in within
+    if saved or "Parquet" in kinds:
         return _of_table(source, saved, wanted)
+    if "CompressedShards" in kinds:
+        raise InvalidRequest(f"list: the images of {path_text(source)} have no places of their own in its files: they are compressed")
     if wanted:
         raise InvalidRequest(f"list: {path_text(source)} has neither members nor columns: leave out --{next(iter(wanted))}")
     if is_manifest(source):
         return read_manifest(source)
     if not folder:
-        if ending in (".gz", ".tgz", ".zst", ".xz", ".bz2"):
-            raise InvalidRequest(f"list: {path_text(source)} is compressed, so that its images have no places in it: unpack it")
         if not os.path.exists(source):
             raise NotFound(f"list: {path_text(source)} is not there")
         raise InvalidRequest(f"list: {path_text(source)} is none of the sources that there are; see python -m millrace list --help")
