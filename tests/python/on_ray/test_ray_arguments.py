@@ -117,6 +117,9 @@ def test_random_choices_belong_to_the_image_and_not_to_its_place(found: None, dr
         ({"daemon": "/run/s"}, r"daemon is a millrace\.ray\.Daemon"),
         ({"file_extensions": []}, r"file_extensions names what files end with"),
         ({"paths": "s3://bucket/x"}, r"is a URL.*read_binary_files"),
+        ({"paths": millrace.Part("/a", 0, 1)}, r"not a Part; .*read_webdataset .*map_batches a millrace.ray.Preprocess"),
+        ({"paths": ["/a", millrace.Part("/a", 0, 1)]}, r"not a Part; .*read_webdataset"),
+        ({"paths": 7}, r"not a int"),
     ],
 )
 def test_arguments_that_cannot_be_honoured_are_refused(folder: Path, options: dict[str, Any], text: str) -> None:
@@ -153,6 +156,7 @@ def test_what_is_not_there_is_not_found(folder: Path, tmp_path: Path) -> None:
     [
         ({"other": [b""]}, r"no column 'it'; there are 'other'"),
         ({"it": [7]}, r"paths \(strings\) or files' bytes, not int"),
+        ({"it": [millrace.Part("/a", 0, 1)]}, r"not Part; read them, and give their bytes"),
         ({"it": ["a.png"]}, r"paths are absolute.*a\.png is not"),
         ({"it": [b""], "image": [1]}, r"has a column 'image' already"),
         ([1], r"formats \"pyarrow\" and \"numpy\".*not list"),

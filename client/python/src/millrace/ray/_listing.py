@@ -15,7 +15,7 @@ from millrace._data.endings import DECODED
 from millrace._process.warn import warn
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, NotFound
-from millrace.samples import AnyPath
+from millrace.samples import AnyPath, Part
 
 _SKIPPED_MOST = 5  # kinds of files that a warning names
 
@@ -60,7 +60,9 @@ def listed(paths: AnyPath | Iterable[AnyPath], extensions: Iterable[str] | None,
         NotFound: a path does not exist, or there is no sample.
         InvalidRequest: a URL, or a folder without class folders where labels are wanted.
     """
-    given = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
+    if isinstance(paths, Part):  # a tuple
+        paths = [paths]  # type: ignore[list-item]
+    given = [paths] if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable) else list(paths)
     tops = [_absolute(path) for path in given]
     if labelled and (len(tops) != 1 or not os.path.isdir(tops[0])):
         raise InvalidRequest("read_images: include_labels=True takes one folder, whose folders are the classes; give that, or leave it out")
@@ -84,6 +86,11 @@ def listed(paths: AnyPath | Iterable[AnyPath], extensions: Iterable[str] | None,
 
 
 def _absolute(path: AnyPath) -> str:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise InvalidRequest(
+            f"read_images: takes paths of files and folders, not a {type(path).__name__}; images within other files are read by "
+            "ray.data.read_webdataset or ray.data.read_parquet: give that dataset's map_batches a millrace.ray.Preprocess"
+        )
     text = os.fsdecode(path)
     scheme, separator, _ = text.partition("://")
     if separator and scheme.isalnum():

@@ -219,7 +219,8 @@ def _source(value: Any, column: str) -> millrace.Path | memoryview:
         return millrace.Path(value)
     if isinstance(value, (bytes, bytearray, memoryview, pa.Buffer)):
         return memoryview(value).cast("B")
-    raise InvalidRequest(f"Preprocess: the column {column!r} has paths (strings) or files' bytes, not {type(value).__name__}")
+    advice = "; read them, and give their bytes" if isinstance(value, millrace.Part) else ""
+    raise InvalidRequest(f"Preprocess: the column {column!r} has paths (strings) or files' bytes, not {type(value).__name__}{advice}")
 
 
 def _key(source: millrace.Path | memoryview) -> int:
