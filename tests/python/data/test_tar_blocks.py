@@ -14,7 +14,7 @@ import millrace
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order
-from millrace._blocks.tar import CompressedShards
+from millrace._blocks.tar import CompressedShards, _kept_at
 
 from pictures import EACH, pixels_of, png
 from sources import make_loader  # noqa: F401, a fixture
@@ -75,6 +75,32 @@ def test_counts_are_kept_until_the_shard_changes(files: list[str], monkeypatch: 
             CompressedShards(files)
     with pytest.raises(ValueError, match="has changed since its samples were counted"):
         first.read(0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[1e400, 1, 1, 1]", "[%d, %d, 1" + "0" * 30 + ", 5]", "[%d, %d, 1" + "0" * 15 + ", 5]", "[%d, %d, 3, 1" + "0" * 30 + "]", "[" * 9999],
+)
+def test_counts_that_no_shard_has_are_counted_anew(files: list[str], text: str) -> None:
+    CompressedShards(files)
+    status = os.stat(files[0])
+    kept = _kept_at(files[0], sorted(CompressedShards(files)._wanted), CompressedShards(files)._images)
+    kept.write_text(text % (status.st_size, status.st_mtime_ns) if "%" in text else text)
+    assert CompressedShards(files).sizes.tolist() == [20, 13]
+
+
+def test_headers_without_end_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = shard(tmp_path / "a.tar.gz", range(3))
+    with gzip.open(path) as packed:
+        whole = packed.read()
+    for kind in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
+        header = tarfile.TarInfo("a")
+        header.type, header.size = kind, 1 << 30
+        with gzip.open(path, "wb") as packed:
+            packed.write(whole[: whole.index(b"part/none")] + header.tobuf(tarfile.USTAR_FORMAT) + bytes(1 << 20))
+        with pytest.warns(UserWarning, match="the headers of a member are longer than 4 MiB"):
+            assert CompressedShards(path).sizes.tolist() == [2]  # the last one may lack members
 
 
 def test_a_cut_shard_has_the_samples_before_the_cut(files: list[str]) -> None:

@@ -13,7 +13,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,13 @@ from millrace._wire.messages import path_text
 from millrace.encoded import Encoded, Row
 from millrace.errors import Error, InvalidRequest
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 _MOST = 1 << 30  # bytes of a member; a larger one is taken for damage
+_MOST_OF_HEADERS = 1 << 22  # bytes of what stands before a member: long names, pax
+_HEADERS = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_KEPT = 1 << 14  # bytes of a file of counts, at most
 _DAMAGE = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
 
 
@@ -43,7 +49,14 @@ class _Counts(NamedTuple):
 
 
 class _Member(tarfile.TarInfo):
-    """As tarfile has it, which takes a damaged header after the first for the archive's end."""
+    """As tarfile has it, which takes a damaged header after the first for the archive's end, and reads headers of any size into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _HEADERS and found.size > _MOST_OF_HEADERS:
+            raise tarfile.ReadError("the headers of a member are longer than 4 MiB")
+        return found
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> _Member:
@@ -231,10 +244,11 @@ def _kept_at(name: str, wanted: Sequence[str], images: Sequence[str]) -> Path:
 def _kept(path: Path) -> _Counts | None:
     """None: there are none."""
     try:
-        size, version, samples, taken, damage = json.loads(path.read_text("utf-8"))
+        with open(path, "rb") as opened:
+            size, version, samples, taken, damage = json.loads(opened.read(_KEPT))
         counts = _Counts(int(size), version, int(samples), int(taken), str(damage))
-        return counts if counts.samples >= 0 and counts.bytes >= 0 else None
-    except (OSError, TypeError, ValueError):
+        return counts if 0 <= counts.samples <= (counts.size + 1) << 10 and 0 <= counts.bytes < 1 << 62 else None
+    except (OSError, OverflowError, RecursionError, TypeError, ValueError):
         return None
 
 
