@@ -13,8 +13,11 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
+from millrace._data.file_parts import WHOLE as WHOLE_FILE
+from millrace._data.file_parts import FileParts
 from millrace._tables.arrow_parts import parts_of
 from millrace._tables.byte_ranges import NotParts
+from millrace._tables.given_table import hugging_face_samples
 
 from pictures import CLASSES, COUNT, EACH, pixels_of, png
 from sources import hugging_face, make_loader, seen_of, table_of  # noqa: F401, fixtures
@@ -158,6 +161,38 @@ def test_parts_are_found_in_sliced_and_large_arrays(hugging: Any, place: Path) -
         writer.write_table(pa.table({"image": pa.array(content, pa.binary())}))
     with pytest.raises(NotParts, match="compressed"):
         parts_of(hugging.Dataset.from_file(str(path)), "image")
+
+
+def test_a_damaged_file_is_refused_or_its_parts_lie_within(hugging: Any, tmp_path: Path) -> None:
+    """Arrow itself would read beyond the file, and end the process."""
+    import pyarrow as pa
+
+    kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+    images = pa.array([{"bytes": os.urandom(40 + n) if n % 5 else None, "path": f"/x{n}"} for n in range(40)], kind)
+    table = pa.table({"image": images, "label": list(range(40))})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=16)
+    sound, random, refused = sink.getvalue().to_pybytes(), np.random.default_rng(1), 0
+    for number in range(100):
+        data = bytearray(sound)
+        for _ in range(int(random.integers(1, 4))):
+            data[int(random.integers(0, len(data)))] = int(random.integers(0, 256))
+        path = tmp_path / f"{number}.arrow"  # mapped, so that each is another
+        path.write_bytes(data)
+        try:
+            damaged = hugging.Dataset.from_file(str(path))
+        except Exception:  # of many kinds: Hugging Face refuses it
+            continue
+        try:
+            samples = hugging_face_samples(millrace.Encoded(damaged, image="image", label="label"))
+        except (millrace.InvalidRequest, NotParts):
+            refused += 1
+            continue
+        assert isinstance(samples.paths, FileParts)
+        within = samples.paths.lengths != WHOLE_FILE
+        assert (samples.paths.offsets[within] + samples.paths.lengths[within] <= len(data)).all()
+    assert 5 < refused < 60
 
 
 def test_a_file_that_was_replaced_is_not_taken_for_the_table(stored: Any) -> None:

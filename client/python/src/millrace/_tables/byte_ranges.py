@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest, Unsupported
 
 
@@ -35,23 +36,37 @@ def ranges_of(chunks: Sequence[Any], name: str) -> ByteRanges:
     """Of the chunks of a column, which is bytes or Hugging Face's struct of ``bytes`` and ``path``.
 
     Raises:
+        InvalidRequest: it is damaged.
         NotParts: its type is another.
     """
     addresses, lengths, missing, begin = [], [], [], 0
     paths: list[str | None] = []
     for chunk in chunks:
+        check_arrow(chunk)
         content, told = _fields(chunk, name)
         at, long, holes = _of_binary(content)
         addresses.append(at)
         lengths.append(long)
         if len(holes):
             missing.append(holes + begin)
+            if told is not None:
+                check_arrow(told, full=True)
             paths += [None] * len(holes) if told is None else told.take(_indices(holes)).to_pylist()
         begin += len(chunk)
     if not addresses:
         return ByteRanges(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), [])
     holes = np.concatenate(missing) if missing else np.empty(0, np.int64)
     return ByteRanges(np.concatenate(addresses), np.concatenate(lengths), holes, paths)
+
+
+def check_arrow(values: Any, *, full: bool = False) -> None:
+    """Raises InvalidRequest: the array is damaged, and Arrow's functions would read beyond it. ``full``: looks at each value."""
+    import pyarrow as pa
+
+    try:
+        values.validate(full=full)
+    except pa.ArrowException as why:
+        raise InvalidRequest(f"loader: the table is damaged: {path_text(str(why))}") from why
 
 
 def _fields(chunk: Any, name: str) -> tuple[Any, Any]:
@@ -78,7 +93,8 @@ def _of_binary(content: Any) -> tuple[NDArray[np.uint64], NDArray[np.uint64], ND
     _, ends, data = content.buffers()
     if not count or ends is None:
         return np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.empty(0, np.int64)
-    bounds = np.frombuffer(ends, np.int64 if wide else np.int32)[content.offset : content.offset + count + 1].astype(np.int64)
+    known = np.frombuffer(ends, np.int64 if wide else np.int32, ends.size // (8 if wide else 4))
+    bounds = known[content.offset : content.offset + count + 1].astype(np.int64)
     lengths = np.diff(bounds)
     size = data.size if data is not None else 0
     if len(bounds) != count + 1 or bounds[0] < 0 or (lengths < 0).any() or int(bounds[-1]) > size:

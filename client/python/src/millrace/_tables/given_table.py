@@ -12,7 +12,7 @@ from millrace._data.columns import Column, each_column, is_classes
 from millrace._data.dataset_argument import Files, Given, Listed, Source, _check_fits, read_by
 from millrace._data.hugging_face import is_table
 from millrace._tables.arrow_parts import parts_of
-from millrace._tables.byte_ranges import NotParts
+from millrace._tables.byte_ranges import NotParts, check_arrow
 from millrace._tables.lazy_columns import RowsColumn, check_label, labels_of, number_column, samples_of
 from millrace._tables.parquet import Parquet, warn_of_row_groups, written_anew
 from millrace.encoded import _LABELS, Encoded
@@ -143,6 +143,8 @@ def hugging_face_samples(encoded: Encoded) -> Samples:
         if name != image and name in _READ_BY_KEY and getattr(features[name], "dtype", "") in ("binary", "large_binary"):
             raise NotParts(f"the column {name!r} is bytes")
     parts = parts_of(dataset, image)
+    for name in (*([label] if label != "" else []), *columns):
+        check_arrow(dataset.data.column(name))
     found: dict[str, Column] = {name: _column(dataset, name) for name in columns}
     return samples_of(parts, labels_of(_label(dataset, label) if label != "" else None, found), encoded.classes)
 
