@@ -151,6 +151,14 @@ def test_columns_of_bytes_and_of_paths(make: Any, folder: Path, place: Path) -> 
     assert [pixels for _, _, pixels in seen_of(loader)] == [pixels_of(n).tobytes() for n in (2, 0, 1)]
 
 
+@pytest.mark.parametrize("compression", ["NONE", "zstd"])
+def test_a_name_may_be_any_bytes(make: Any, place: Path, compression: str) -> None:
+    pq.write_table(rows_of(range(3)), place / "t.parquet", compression=compression, use_dictionary=False)
+    path = os.fsencode(place) + b"/a\xff\n*.parquet"
+    os.rename(place / "t.parquet", path)
+    assert sorted(seen_of(make(millrace.Parquet(path), shuffle="blocks", window=1 << 20, batch_size=1))) == WHOLE[:3]
+
+
 def test_missing_values(make: Any, place: Path) -> None:
     (place / "1.png").write_bytes(png(1))
     kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from millrace._shards.sources import expanded
 from millrace._tables.footers import Footer, footer_of
 from millrace._tables.page_headers import Damaged
-from millrace._tables.table_files import Changed, LocalTable, RemoteTable, remote_tables
+from millrace._tables.table_files import Changed, LocalTable, RemoteTable, named, remote_tables
 from millrace._wire.messages import path_text
 from millrace.errors import Error, FailedPrecondition, InvalidRequest, NotFound, Unsupported
 from millrace.samples import AnyPath
@@ -147,7 +147,7 @@ def opened_file(path: str) -> Iterator[Any]:
     """
     arrow, parquet = pyarrow()
     try:
-        with parquet.ParquetFile(path, memory_map=False, pre_buffer=False, buffer_size=_BUFFER) as file:
+        with named(path) as source, parquet.ParquetFile(source, memory_map=False, pre_buffer=False, buffer_size=_BUFFER) as file:
             yield file
     except Error:
         raise

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millrace._tables.footers import END, Footer, footer_in, footer_length
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 _TAIL = 64 << 10  # bytes of a file that are read first: mostly the whole footer
 _AT_ONCE = 16  # files
 _GAP = 1 << 20  # bytes between two columns that are rather read than skipped
+
+
+@contextmanager
+def named(path: str) -> Iterator[Any]:
+    """What pyarrow opens: the path, or an open file where its name is no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        with open(path, "rb") as file:
+            yield file
+        return
+    yield path
 
 
 class Changed(ValueError):
@@ -49,7 +62,8 @@ class LocalTable(NamedTuple):
         """Those columns of a row group, as ``TableFile``."""
         self._check_same()
         try:
-            return _read(self.name, {}, self, group, columns)
+            with named(self.name) as source:
+                return _read(source, {}, self, group, columns)
         finally:
             self._check_same()
 
