@@ -5,8 +5,8 @@
     read(pieces) --> .train-0-<digest>.tar.part --once it has all--> train-0-<digest>.tar
     want(object) -'   ranges of 8 MiB, each fetched once by the reader that locks it first; and of each a byte: it is there
 
-The digest is of URL and version. A copy has a time that is made of the digest, so one that somebody has written to is told from it. One
-process at a time makes files and names: it has locked ``.millrace-copies.lock``.
+The digest is of URL, version and user. A copy has a time that is made of the digest, so one that somebody has written to is told from it.
+One process at a time makes files and names: it has locked ``.millrace-copies.lock``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from urllib.parse import urlsplit
 
 from millrace._process.warn import warn
 from millrace._remote.objects import RemoteObject
-from millrace._remote.ranges import RANGE, Stopped
+from millrace._remote.ranges import RANGE, Stopped, patience, program_ends
 from millrace._wire.messages import path_text
 from millrace.errors import InvalidRequest
 
 _AT_ONCE = 2  # objects that are copied in the background at the same time
 _PORTION = 4  # ranges: reads for a loop come before what of a copy has not been asked for yet
 _PAUSE = 0.05  # seconds between looks at what another reader fetches
+_DECIDING = 30.0  # seconds for another process to decide, which takes a moment
 _LOCK = ".millrace-copies.lock"
 _OURS = re.compile(r".*-[0-9a-f]{32}\.tar(\.part)?")
 _DIGITS = 32
@@ -44,6 +45,10 @@ _FLOCK = "hhqqi4x"  # struct flock
 
 class _NotWritten(Exception):
     """The disk fails; says why."""
+
+
+class _Stuck(Exception):
+    """Another process fetches it, and does not come to an end."""
 
 
 class Copies:
@@ -106,7 +111,10 @@ class Copies:
         return path if same and stat.S_ISREG(found.st_mode) else None
 
     def read(self, number: int, pieces: Sequence[tuple[int, int]], stop: threading.Event | None) -> list[memoryview] | None:
-        """As ``RemoteObject.read``, by way of the copy: what it lacks is fetched. None: there is no room for one."""
+        """As ``RemoteObject.read``, by way of the copy: what it lacks is fetched.
+
+        None: there is no room for one; or another process fetches it and does not come to an end.
+        """
         stop = stop or threading.Event()
         try:
             file = self._opened(number, stop)
@@ -119,6 +127,8 @@ class Copies:
                 os.close(file)
         except _NotWritten as why:
             self._tell(str(why))
+            return None
+        except _Stuck:
             return None
 
     def there(self, number: int, pieces: Sequence[tuple[int, int]]) -> list[memoryview] | None:
@@ -166,8 +176,8 @@ class Copies:
                 self._wanted.discard(number)
 
     def _fetch(self, number: int, file: int, ranges: Sequence[int], stop: threading.Event) -> None:
-        """So that these ranges are in the file. Raises as ``RemoteObject.read``; _NotWritten."""
-        object_ = self._objects[number]
+        """So that these ranges are in the file. Raises as ``RemoteObject.read``; _NotWritten; _Stuck."""
+        object_, until = self._objects[number], time.monotonic() + patience()
         while True:
             known = self._known(number, file)
             missing = [place for place in ranges if not known[place]]
@@ -185,7 +195,11 @@ class Copies:
             finally:
                 for place in mine:
                     _unlock(file, object_.size + place)
-            if not mine and stop.wait(_PAUSE):
+            if mine:
+                until = time.monotonic() + patience()
+            elif time.monotonic() > until:
+                raise _Stuck
+            elif stop.wait(_PAUSE) or program_ends():
                 raise Stopped("the loop has ended")
         if all(known):
             self._finish(number, file, stop)
@@ -205,7 +219,10 @@ class Copies:
             with self._deciding(stop), contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.lstat(part), os.fstat(file)):
                     os.ftruncate(file, size)
+                    os.fsync(file)  # after a loss of power what has that name and time is whole
                     _stamp(file, whole)
+                    if os.fstat(file).st_uid != os.geteuid() or not _has_stamp(os.fstat(file), whole):
+                        raise OSError(errno.ENOTSUP, "the file system does not keep owner and time of a file")
                     os.rename(part, whole)
         except Stopped:
             raise
@@ -229,6 +246,8 @@ class Copies:
             with self._deciding(stop):
                 for path in filter(None, (self.path(number), self._part(number))):
                     with contextlib.suppress(FileNotFoundError):
+                        if os.path.islink(path):
+                            os.unlink(path)
                         file = os.open(path, flags)
                         if self._is_ours(number, file):
                             return file
@@ -259,17 +278,23 @@ class Copies:
 
     @contextlib.contextmanager
     def _deciding(self, stop: threading.Event) -> Iterator[None]:
-        """One process at a time. Raises OSError."""
+        """One process at a time. Raises OSError; Stopped."""
         file = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         try:
+            until = time.monotonic() + _DECIDING
             while True:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
-                    if stop.wait(0.01):
+                    if stop.wait(0.01) or program_ends():
                         raise Stopped("the loop has ended") from None
-            yield
+                    if time.monotonic() > until:
+                        raise OSError(errno.EBUSY, f"another process holds {_LOCK}") from None
+            try:
+                yield
+            finally:
+                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile would hold it, too
         finally:
             os.close(file)
 
@@ -331,10 +356,11 @@ def _unlock(file: int, at: int) -> None:
 
 
 def _name_of(object_: RemoteObject) -> str:
-    """``train-0-<digest>.tar``."""
+    """``train-0-<digest>.tar``. Each user has another one, and takes none of another's."""
     last = urlsplit(object_.url).path.rpartition("/")[2]
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", last[:-4] if last.lower().endswith(".tar") else last)[:100]
-    return f"{stem}-{hashlib.sha256(object_.identity.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}.tar"
+    told = f"{object_.identity} {os.geteuid()}"
+    return f"{stem}-{hashlib.sha256(told.encode('utf-8', 'surrogateescape')).hexdigest()[:_DIGITS]}.tar"
 
 
 def _stamp(file: int, name: str) -> None:

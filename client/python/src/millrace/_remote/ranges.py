@@ -49,6 +49,11 @@ class Stopped(OSError):
     """The reader has been closed meanwhile."""
 
 
+def program_ends() -> bool:
+    """Whether it does, so that nothing is waited for any more."""
+    return _program_ends.is_set()
+
+
 def patience() -> float:
     """Seconds."""
     try:
