@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,6 @@ def room_for(length: int) -> memoryview:
         buffer = bytearray()
     if not length <= len(buffer) <= 2 * length:
         buffer = bytearray(length)
-    owner = np.frombuffer(buffer, np.uint8, length)  # which each view of it keeps
+    owner: Any = np.frombuffer(buffer, np.uint8, length)  # which each view of it keeps
     weakref.finalize(owner, _kept.append, buffer).atexit = False
     return owner.data
