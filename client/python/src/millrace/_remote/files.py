@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError
@@ -73,7 +74,8 @@ class RemoteFiles(BlockSource):
                 ``read_manifest``.
             classes: the labels' names, as of ``Samples``.
             root: the URL at which relative paths begin; None: of a manifest behind a URL its folder.
-            storage_options: fsspec's: credentials, endpoint and the like.
+            storage_options: fsspec's: credentials, endpoint and the like. Of a manifest behind a URL other web servers than its own, or
+                than that of ``root``, are asked without them.
             typical_bytes: that an object has, about: bounds how many are a block, and how many blocks a window.
             path_column: of a manifest, see ``read_manifest``.
             label_column: likewise.
@@ -93,8 +95,10 @@ class RemoteFiles(BlockSource):
         named: Mapping[str, Any] = self.labels if isinstance(self.labels, Mapping) else {"label": self.labels}
         self._columns = {name: column for name, column in named.items() if column is not None}
         self.columns = tuple(self._columns)
-        first = {_scheme(url): url for url in reversed(parts.files)}
-        self._stores = {scheme: Store.of(url, storage_options) for scheme, url in first.items()}
+        listed_at = [place for place in (samples, root) if isinstance(place, str) and "://" in place]
+        self._origins = frozenset(map(_origin, listed_at)) if isinstance(samples, str) and "://" in samples else None
+        first = {self._key(url): url for url in reversed(parts.files)}
+        self._stores = {key: Store.of(url, storage_options if key[1] else None) for key, url in first.items()}
         lengths = np.where(parts.lengths > _LARGEST, np.uint64(min(typical_bytes, _LARGEST)), parts.lengths).astype(np.int64)
         self._begins = _cut(lengths)
         self._bytes = np.add.reduceat(lengths, self._begins[:-1])
@@ -220,15 +224,22 @@ class RemoteFiles(BlockSource):
 
     def _place(self, sample: int) -> tuple[Store, str, int, int]:
         url = self._parts.files[self._parts.which[sample]]
-        store = self._stores[_scheme(url)]
+        store = self._stores[self._key(url)]
         return store, store.path(url), int(self._parts.offsets[sample]), int(self._parts.lengths[sample])
+
+    def _key(self, url: str) -> tuple[str, bool]:
+        """Its scheme, and whether ``storage_options`` are for it: headers and passwords do not go to whatever web server a manifest names."""
+        scheme = url.partition("://")[0].lower()
+        return scheme, self._origins is None or scheme not in ("http", "https") or _origin(url) in self._origins
 
     def __repr__(self) -> str:
         return f"<millrace.RemoteFiles {self.path_of(0)} and more: {len(self)} in {len(self.sizes)} blocks>"
 
 
-def _scheme(url: str) -> str:
-    return url.partition("://")[0].lower()
+def _origin(url: str) -> tuple[str, str]:
+    """Its scheme and server."""
+    scheme, _, rest = url.partition("://")
+    return scheme.lower(), re.split(r"[/?#\\]", rest, maxsplit=1)[0].rpartition("@")[2].lower()
 
 
 def _too_large(length: int) -> _NoImage:

@@ -12,7 +12,7 @@ from millrace._remote.causes import Cut, Replaced, may_pass, status_of, to_show,
 from millrace._remote.memory import room_for
 from millrace._remote.ranges import RANGE, Stopped, all_done
 from millrace._remote.requests import info_of, listed, range_into
-from millrace._remote.store import Store, shown, version_of
+from millrace._remote.store import Store, shown, unsigned, version_of
 from millrace._shards.sources import expanded
 from millrace.errors import Error, InvalidRequest, NotFound, PermissionDenied
 
@@ -48,7 +48,7 @@ class RemoteObject:
     @property
     def identity(self) -> str:
         """Of this version, for fingerprints and names of what is kept of it. A URL that is signed anew stays the same object."""
-        return f"{self.name if self.version else self.url} {self.size} {self.version}"
+        return f"{unsigned(self.url) if self.version else self.url} {self.size} {self.version}"
 
     def read(self, pieces: Sequence[tuple[int, int]], stop: threading.Event | None = None, *, look: bool = True) -> list[memoryview]:
         """The bytes of pieces, all of one version of the object.

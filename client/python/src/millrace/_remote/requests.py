@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
+from millrace._remote.causes import Cut
 from millrace._remote.ranges import result_of
 from millrace._remote.store import Store, version_of
 
 _ANSWER = 120.0  # seconds for one request
 _PIECE = 1 << 20  # bytes that are taken from a connection at once, at most
+_RANGE = re.compile(r"\s*bytes\s+(\d{1,20})-")
 _NO_RANGES = "the server gives the whole file where a range is asked for"
 
 
@@ -41,7 +44,10 @@ def range_of(store: Store, path: str, begin: int, end: int) -> bytes:
         NotImplementedError: the server gives the whole object where a range is asked for.
     """
     files = store.files()
-    data: bytes = _awaited(files, _by_http(files, path, begin, end)) if store.http else _done(files, "cat_file", path, start=begin, end=end)
+    if store.http or store.s3:
+        found: bytes = _awaited(files, (_by_http if store.http else _by_s3)(files, path, begin, end))
+        return found
+    data: bytes = _done(files, "cat_file", path, start=begin, end=end)
     if len(data) > end - begin:
         raise NotImplementedError(_NO_RANGES)
     return data
@@ -66,10 +72,14 @@ def range_into(store: Store, path: str, begin: int, out: memoryview) -> tuple[in
 
 
 async def _by_http(files: Any, url: str, begin: int, end: int) -> bytes:
-    """As fsspec's ``_cat_file``, which would fetch the whole file where the server knows no ranges."""
+    """As fsspec's ``_cat_file``, which would take whatever the server sends."""
     async with _asked_by_http(files, url, begin, end) as answer:
-        data: bytes = await answer.read()
-        return data
+        return await _collected(end - begin, answer.content.read)
+
+
+async def _by_s3(files: Any, path: str, begin: int, end: int) -> bytes:
+    async with _asked_by_s3(files, path, begin, end) as answer:
+        return await _collected(end - begin, answer["Body"].read)
 
 
 async def _into_by_http(files: Any, url: str, begin: int, out: memoryview) -> tuple[int, str]:
@@ -87,18 +97,44 @@ async def _asked_by_http(files: Any, url: str, begin: int, end: int) -> AsyncIte
         answer.raise_for_status()
         if answer.status != 206 and (begin or answer.content_length is None or answer.content_length > end):
             raise NotImplementedError(_NO_RANGES)
+        _check_range(answer.headers.get("Content-Range"), begin)
         yield answer
 
 
 async def _into_by_s3(files: Any, path: str, begin: int, out: memoryview) -> tuple[int, str]:
     """As s3fs's ``_cat_file``, less a copy, and with the version."""
+    async with _asked_by_s3(files, path, begin, begin + len(out)) as answer:
+        return await _filled(out, answer["Body"].read), version_of(answer)
+
+
+@contextlib.asynccontextmanager
+async def _asked_by_s3(files: Any, path: str, begin: int, end: int) -> AsyncIterator[Any]:
     bucket, key, version = files.split_path(path)
     options = {"VersionId": version} if version else {}
-    answer = await files._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes={begin}-{begin + len(out) - 1}", **options)
+    answer = await files._call_s3("get_object", Bucket=bucket, Key=key, Range=f"bytes={begin}-{end - 1}", **options)
     try:
-        return await _filled(out, answer["Body"].read), version_of(answer)
+        _check_range(answer.get("ContentRange"), begin)
+        yield answer
     finally:
         answer["Body"].close()
+
+
+def _check_range(told: str | None, begin: int) -> None:
+    """Raises Cut: another range came than was asked for, as of a cache on the way."""
+    found = _RANGE.match(told or "")
+    if found and int(found[1]) != begin:
+        raise Cut(f"the range from byte {int(found[1])} on came, and that from {begin} on was asked for")
+
+
+async def _collected(most: int, read: Callable[[int], Awaitable[bytes]]) -> bytes:
+    """Raises NotImplementedError: more comes."""
+    pieces, count = [], 0
+    while data := await read(_PIECE):
+        count += len(data)
+        if count > most:
+            raise NotImplementedError(_NO_RANGES)
+        pieces.append(data)
+    return b"".join(pieces)
 
 
 async def _filled(out: memoryview, read: Callable[[int], Awaitable[bytes]]) -> int:

@@ -68,9 +68,11 @@ class Stretches(NamedTuple):
     pieces: list[tuple[int, int]]
     begins: NDArray[np.int64]
 
-    def view(self, read: Sequence[memoryview], offset: int, length: int) -> memoryview:
-        """A member, in what was read of the pieces."""
+    def view(self, read: Sequence[memoryview], offset: int, length: int) -> memoryview | None:
+        """A member, in what was read of the pieces; None: it is in none."""
         number = int(np.searchsorted(self.begins, offset, side="right")) - 1
+        if number < 0 or offset + length > sum(self.pieces[number]):
+            return None
         begin = offset - self.pieces[number][0]
         return read[number][begin : begin + length]
 

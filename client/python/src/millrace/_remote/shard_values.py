@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +15,7 @@ from millrace._shards.reads import Pieces
 from millrace._shards.sources import label_extension
 from millrace._shards.table import Table
 from millrace._wire.messages import path_text
-from millrace.errors import InvalidRequest
+from millrace.errors import FailedPrecondition, InvalidRequest
 
 Member = Callable[[Pieces, int], "bytes | memoryview | None"]
 """Gives the bytes of a sample's member, by the sample's number; None: it has none."""
@@ -32,14 +34,22 @@ class Values:
 
 
 class Numbers:
-    """Labels that the indexes say."""
+    """Labels that the indexes say. Those that happen to be read are compared."""
 
-    def __init__(self, numbers: NDArray[np.int64]) -> None:
-        self._numbers = numbers
+    def __init__(self, numbers: NDArray[np.int64], pieces: Pieces, kept: Sequence[str]) -> None:
+        self._numbers, self._pieces, self._kept = numbers, pieces, kept
 
     def value(self, sample: int, member: Member) -> int:
-        """Of a sample."""
-        return int(self._numbers[sample])
+        """Of a sample. Raises FailedPrecondition: the shard says another one, so that the index is not this shard's."""
+        number, data = int(self._numbers[sample]), member(self._pieces, sample)
+        if data is not None and _number(bytes(data)) != number:
+            with contextlib.suppress(OSError):  # the user's copy of it
+                os.unlink(self._kept[int(self._pieces.which[sample])])
+            raise FailedPrecondition(
+                f"shards: the label at {self._pieces.name(sample)} is {path_text(bytes(data[:40]))!r}, and the index says {number}: it is of "
+                "another version of the shard. Make it anew (python -m millrace index), and upload it with the shard"
+            )
+        return number
 
 
 class ReadLabels(Values):
@@ -89,7 +99,7 @@ def labels_in(table: Table, label: str | None, classes: Sequence[str]) -> Labels
         return ReadLabels(table.pieces(members), extension, classes)
     if len(classes) and len(known) and not -1 <= int(known.min()) <= int(known.max()) < len(classes):
         raise InvalidRequest(f"classes: there are {len(classes)} names, and labels from {known.min()} to {known.max()}")
-    return Numbers(known)
+    return Numbers(known, table.pieces(members), [shard.kept for shard in table.shards])
 
 
 def _number(data: bytes) -> int | None:

@@ -26,6 +26,11 @@ _PACKAGES = {
 }
 _S3 = ("s3", "s3a")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SIGNING = re.compile(  # S3's and Google's, CloudFront's, Azure's
+    "(x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|signature|expires|policy|key-pair-id|token"
+    "|sig|se|sp|spr|sr|srt|ss|st|sv|si|sip|sdd|skoid|sktid|skt|ske|sks|skv)",
+    re.IGNORECASE,
+)
 _VERSIONS = (
     *("ETag", "etag", "generation", "blob_id", "md5Hash", "content_md5", "Content-MD5"),
     *("LastModified", "last_modified", "updated", "Last-Modified"),
@@ -54,6 +59,15 @@ def shown(url: str) -> str:
     scheme, separator, rest = before.partition("://")
     host, slash, path = rest.partition("/")
     return path_text(f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{query and '?...'}")
+
+
+def unsigned(url: str) -> str:
+    """The URL without a user's name, and without what its query has for a signature: the rest may say which object it is."""
+    before, _, query = url.partition("?")
+    left = "&".join(one for one in query.split("&") if one and not _SIGNING.fullmatch(one.partition("=")[0]))
+    scheme, separator, rest = before.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{left and '?' + left}"
 
 
 @dataclass(frozen=True)
