@@ -191,7 +191,7 @@ def test_a_store_that_is_silent_for_long_is_told_of_once(
 ) -> None:
     monkeypatch.setattr(ranges, "_SILENCE", 0.2)
     store_proxy.add(status=503, seconds=0.7)
-    with pytest.warns(UserWarning, match=r"s3://objects/d/a\.tar cannot be read since 0 s; it is tried again for 180 s in all: ") as told:
+    with pytest.warns(UserWarning, match=r"s3://objects/d/a\.tar cannot be read since 0 s; it is tried again for 90 s in all: ") as told:
         assert whole(object_) == DATA
     assert len(told) == 1
 
