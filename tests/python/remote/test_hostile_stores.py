@@ -35,7 +35,7 @@ def served(answer: Answer) -> Iterator[str]:
         def do_GET(self) -> None:
             answer(self)
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
             """Nothing."""
@@ -79,7 +79,9 @@ def test_another_range_than_was_asked_for_is_not_taken() -> None:
     data = bytes(range(256)) * 16
     with served(lambda request: send(request, data, 512, ETag='"1"')) as url:
         (found,) = objects_of(f"{url}/a.tar", (".tar",), "shards")
-        with pytest.raises(OSError, match=r"a\.tar cannot be read: Cut: the range from byte 612 on came, and that from 100 on was asked for"):
+        with pytest.raises(
+            OSError, match=r"a\.tar cannot be read: Cut: the range from byte 612 on came, and that from 100 on was asked for"
+        ):
             found.read([(100, 50)])
 
 
@@ -134,7 +136,9 @@ def test_labels_of_an_index_that_is_older_than_the_shard(tmp_path: Path, object_
     options: dict[str, Any] = {"storage_options": object_store.options, **({"copy_to": tmp_path / "copies"} if copied else {})}
 
     source = millrace.RemoteShards(url, **options)
-    with pytest.raises(millrace.FailedPrecondition, match=r"the label at s3://stale-index.*a\.tar\[.* is '[0-9]', and the index says [0-9]: "):
+    with pytest.raises(
+        millrace.FailedPrecondition, match=r"the label at s3://stale-index.*a\.tar\[.* is '[0-9]', and the index says [0-9]: "
+    ):
         source.read(0)
     object_store.put(f"{bucket}/a.idx", walked(lambda size, at: now[at : at + size], len(now), 0)[0])
     assert [row.values for row in millrace.RemoteShards(url, **options).read(0)] == [(9 - n % 10,) for n in range(20)]

@@ -228,7 +228,7 @@ class RemoteFiles(BlockSource):
         return store, store.path(url), int(self._parts.offsets[sample]), int(self._parts.lengths[sample])
 
     def _key(self, url: str) -> tuple[str, bool]:
-        """Its scheme, and whether ``storage_options`` are for it: headers and passwords do not go to whatever web server a manifest names."""
+        """Its scheme, and whether ``storage_options`` are for it: headers do not go to whatever web server a manifest names."""
         scheme = url.partition("://")[0].lower()
         return scheme, self._origins is None or scheme not in ("http", "https") or _origin(url) in self._origins
 

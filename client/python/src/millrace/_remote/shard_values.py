@@ -46,8 +46,8 @@ class Numbers:
             with contextlib.suppress(OSError):  # the user's copy of it
                 os.unlink(self._kept[int(self._pieces.which[sample])])
             raise FailedPrecondition(
-                f"shards: the label at {self._pieces.name(sample)} is {path_text(bytes(data[:40]))!r}, and the index says {number}: it is of "
-                "another version of the shard. Make it anew (python -m millrace index), and upload it with the shard"
+                f"shards: the label at {self._pieces.name(sample)} is {path_text(bytes(data[:40]))!r}, and the index says {number}: "
+                "it is of another version of the shard. Make it anew (python -m millrace index), and upload it with the shard"
             )
         return number
 
