@@ -234,7 +234,8 @@ millrace._process.exit._PATIENCE = 0.1
 begun = threading.Event()
 class Source:
     sizes = block_bytes = np.array([3, 3])
-    def read(self, block):
+    at_once = 1
+    def read(self, block, stop):
         begun.set()
         time.sleep(3600)
 reader = BlockReader(Source(), listed_order(Source.sizes), np.arange(6), 0, 0, 2)

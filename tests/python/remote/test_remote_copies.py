@@ -226,6 +226,25 @@ def test_copies_outside_of_the_roots_are_refused(make: Any, url: str, object_sto
         millrace.RemoteShards(url, copy_to=tmp_path / "file", storage_options=object_store.options)
 
 
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_loop_that_waits_for_a_store_is_interrupted(make: Any, url: str, copies: Path, store_proxy: StoreProxy, epoch: int) -> None:
+    loader = make(millrace.RemoteShards(url, columns="txt", copy_to=copies, storage_options=store_proxy.options))
+    loader.set_epoch(epoch)
+
+    def interrupt() -> None:
+        eventually(lambda: hung.happened > 0, "the loop waits")
+        signal.pthread_kill(main, signal.SIGINT)
+
+    main = threading.get_ident()
+    with store_proxy.fault("GET .*tar bytes", hang=True) as hung:
+        helper = threading.Thread(target=interrupt)
+        helper.start()
+        with pytest.raises(KeyboardInterrupt):
+            next(iter(loader))
+        helper.join()
+        assert not [thread for thread in threading.enumerate() if thread.name.startswith("millrace-feed")]
+
+
 COPYING = """
 import sys, millrace
 source = millrace.RemoteShards(sys.argv[1], columns="txt", copy_to=sys.argv[2], storage_options=eval(sys.argv[3]))

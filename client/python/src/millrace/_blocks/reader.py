@@ -91,7 +91,16 @@ class _Threads:
 class BlockReader:
     """Of one epoch of one rank. Its threads end with ``close``."""
 
-    def __init__(self, source: BlockSource, order: BlockOrder, mine: NDArray[np.int64], begin: int, wrapped: int, room: int) -> None:
+    def __init__(
+        self,
+        source: BlockSource,
+        order: BlockOrder,
+        mine: NDArray[np.int64],
+        begin: int,
+        wrapped: int,
+        room: int,
+        stop: threading.Event | None = None,
+    ) -> None:
         """Begins to read.
 
         Args:
@@ -101,6 +110,7 @@ class BlockReader:
             begin: so many of them were given before.
             wrapped: the last so many of them come from the epoch's first window again (padding).
             room: bytes that may be in memory at once. A window whose samples are due is read even if it takes more.
+            stop: once it is set, what is read is wanted no more; ``close`` sets it, too.
         """
         self._source, self._room = source, room
         self._sizes, self._bytes = source.sizes, source.block_bytes
@@ -115,7 +125,7 @@ class BlockReader:
         self._loads = {(int(pairs[0][i]), int(pairs[1][i])): _Load(int(pairs[0][i]), int(pairs[1][i]), int(counts[i])) for i in by_need}
         self._to_read = deque(self._loads.values())
         self._held = self._given = 0
-        self._stop = threading.Event()
+        self._stop = stop or threading.Event()
         self._threads = _Threads(self._read, source.at_once or _THREADS, self._stop)
         self._fill()
 
@@ -194,10 +204,9 @@ def rows_in_blocks(
 
 
 def rows_scattered(
-    source: BlockSource, blanked: bool, asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]
+    source: BlockSource, blanked: bool, stop: threading.Event, asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]
 ) -> Iterator[RowBatch]:
-    """As ``rows_in_blocks``, by their numbers."""
-    stop = threading.Event()
+    """As ``rows_in_blocks``, by their numbers. ``stop``: as of ``BlockReader``."""
     try:
         for ids, keys in asked:
             yield _batch_of(source.rows(ids, stop), source.columns, blanked, ids, keys)

@@ -14,6 +14,7 @@ source that iterates   the source                  ``Feed``
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -129,8 +130,9 @@ def begin(
         progress.begins_at(batches.state)
     if listed.dataset is None:
         names: Callable[[int], tuple[str, ...]]
+        stop = threading.Event()
         if in_blocks is not None and batches is not None:
-            rows: Callable[[Any], Any] = in_blocks.rows(batches.state.taken, options.on_error == "zero")
+            rows: Callable[[Any], Any] = in_blocks.rows(batches.state.taken, options.on_error == "zero", stop)
             names = in_blocks.names
         else:
             assert data.encoded is not None
@@ -139,7 +141,7 @@ def begin(
             if batches is None:
                 rows = _rows(data, options, ranks, progress.epoch, resumed, of)
         how = Submitting(options.seed, progress.epoch, options.on_error, options.fidelity, bool(options.shuffle))
-        feed = Feed(session, rows, batches, how, convert, names, options.patience)
+        feed = Feed(session, rows, batches, how, convert, names, options.patience, stop)
         return Begun(feed, lambda: feed.state)
     chosen: dict[str, Any] = {"on_error": options.on_error, "fidelity": options.fidelity, "timeout": options.patience}
     chosen.update(seed=options.seed, epoch=progress.epoch, prepare=lambda batch: convert(batch, labels_of(batch)))

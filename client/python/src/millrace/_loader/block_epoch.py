@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -112,22 +113,23 @@ class BlockEpoch:
     scattered: bool = False
     """Shuffled image by image, as ``Permuted`` does it."""
 
-    def rows(self, taken: int, blanked: bool) -> Rows:
+    def rows(self, taken: int, blanked: bool, stop: threading.Event) -> Rows:
         """For ``Feed``: the rows of what it asks for, after so many batches of the rank's.
 
         Args:
             taken: batches.
             blanked: see ``rows_in_blocks``.
+            stop: once it is set, nobody wants them any more.
         """
         if self.scattered:
-            return functools.partial(rows_scattered, self.source, blanked)
+            return functools.partial(rows_scattered, self.source, blanked, stop)
         mine = self.how.mine(self.order.samples, self.ranks)
         uneven = len(self.order.samples) % self.ranks.world_size
         all_mine = -(-len(self.order.samples) // self.ranks.world_size)
         wrapped = self.how.shard_tail == "pad" and 0 < uneven <= self.ranks.rank and len(mine) == all_mine
 
         def made(asked: Iterable[tuple[NDArray[np.int64], NDArray[np.uint64] | None]]) -> Iterator[RowBatch]:
-            reader = BlockReader(self.source, self.order, mine, taken * self.how.batch_size, int(wrapped), self.how.window)
+            reader = BlockReader(self.source, self.order, mine, taken * self.how.batch_size, int(wrapped), self.how.window, stop)
             yield from rows_in_blocks(reader, self.source.columns, blanked, asked)
 
         return made

@@ -129,6 +129,7 @@ class Feed:
         convert: Callable[[Batch, Labels], Any],
         names: Callable[[int], tuple[str, ...]],
         timeout: float,
+        stop: threading.Event,
     ) -> None:
         """Begins.
 
@@ -140,7 +141,9 @@ class Feed:
             convert: what becomes ``Batch.prepared``.
             names: of so many values of a row.
             timeout: seconds to wait for a batch.
+            stop: is set once nobody wants rows any more, for what waits for them.
         """
+        self._stop = stop
         self._session, self._batches, self._how, self._convert, self._timeout = session, batches, how, convert, timeout
         self._between = _Between(session.slots)
         self._images = self._bad = 0
@@ -259,6 +262,7 @@ class Feed:
         with self._between.changed:
             self._between.stopped = True
             self._between.changed.notify_all()
+        self._stop.set()
 
     def join(self, timeout: float) -> None:
         """Until the thread has ended."""

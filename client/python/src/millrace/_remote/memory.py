@@ -28,4 +28,4 @@ def room_for(length: int) -> memoryview:
         buffer = bytearray(length)
     owner: Any = np.frombuffer(buffer, np.uint8, length)  # which each view of it keeps
     weakref.finalize(owner, _kept.append, buffer).atexit = False
-    return owner.data
+    return memoryview(owner)

@@ -132,9 +132,9 @@ def _read(file: Any, options: dict[str, Any], table: LocalTable | RemoteTable, g
         with parquet.ParquetFile(file, memory_map=False, pre_buffer=False, **options) as opened:
             found = opened.read_row_group(group, columns=list(columns), use_threads=False)
         found.validate(full=True)  # texts that are no UTF-8, too
-    except (OSError, ValueError):
+    except ValueError:
         raise
-    except (arrow.ArrowException, EOFError, OverflowError) as why:
+    except (arrow.ArrowException, OSError, EOFError, OverflowError) as why:
         raise ValueError(str(why)) from why
     if len(found) != table.footer.rows[group]:
         raise ValueError(f"row group {group} has {len(found)} rows, its footer tells of others")
