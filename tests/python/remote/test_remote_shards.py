@@ -19,6 +19,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace._blocks.order import block_order
+from millrace._loader import block_epoch
 from millrace._remote import shards as remote
 from millrace._remote.objects import objects_of
 from millrace._remote.ranges import RANGE
@@ -123,6 +124,16 @@ def test_an_epoch_is_the_documented_order(make: Any, bucket: Any, store_proxy: S
     assert epoch_of(make(pickle.loads(pickle.dumps(source)), shuffle=False)) == list(range(COUNT))
     again = millrace.RemoteShards(url, columns="json;__key__", storage_options=store_proxy.options)
     assert again.fingerprint == source.fingerprint
+
+
+def test_ranks_have_one_order_whatever_memory_they_see(
+    make: Any, bucket: Any, store_proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = iter([200_000, 70_000])
+    monkeypatch.setattr(block_epoch, "usual_window", lambda: next(seen))
+    source = millrace.RemoteShards(bucket(), storage_options=store_proxy.options)
+    ranks = [epoch_of(make(source, rank=rank, world_size=2, window=None, shard_tail="uneven")) for rank in range(2)]
+    assert sorted(ranks[0] + ranks[1]) == list(range(COUNT))
 
 
 def test_blocks_are_parts_of_shards(bucket: Any, store_proxy: StoreProxy) -> None:

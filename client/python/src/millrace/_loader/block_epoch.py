@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from millrace._blocks.order import BlockOrder, block_order, listed_order
 from millrace._blocks.reader import BlockReader, rows_in_blocks, rows_scattered
 from millrace._blocks.source import BlockSource
-from millrace._blocks.window import usual_window, window_of_source
+from millrace._blocks.window import WINDOW, usual_window, window_of_source
 from millrace._data.dataset_argument import Given, Listed
 from millrace._loader.order import Batches, OrderState
 from millrace._loader.permutation import Permuted, permutation
@@ -78,7 +78,7 @@ class PermutedInBlocks(Permuted):
     """The order of a source in blocks. Immutable."""
 
     window: int = 0
-    """Bytes in memory at the most; 0: what there is, or those of a state that is loaded."""
+    """Bytes in memory at the most; 0: those of a state that is loaded, else what there is, or ``WINDOW`` of each of several ranks."""
 
     def begin_blocks(self, source: BlockSource, epoch: int, resumed: OrderState | None, ranks: Ranks) -> tuple[Batches, BlockEpoch]:
         """As ``begin``, and what the rows are made by.
@@ -92,7 +92,8 @@ class PermutedInBlocks(Permuted):
             scattered = BlockOrder(permutation(len(source), self.seed, epoch), np.zeros(0, np.int64))
             return by_number.begin_order(scattered.samples, epoch, resumed, ranks), BlockEpoch(source, scattered, by_number, ranks, True)
         then = 0 if resumed is None else resumed.begun.get("window")
-        window = self.window or (then if isinstance(then, int) and then > 0 else usual_window())
+        usual = usual_window if ranks.world_size == 1 else lambda: WINDOW  # memory would give each rank another order
+        window = self.window or (then if isinstance(then, int) and then > 0 else usual())
         now = dataclasses.replace(self, window=window)
         if self.shuffle:
             order = block_order(source.sizes, window_of_source(source, window), self.seed, epoch)

@@ -32,7 +32,8 @@ RANGE = 8 << 20
 AT_ONCE = 16
 """Reads of this process at the same time."""
 PATIENCE = 90.0
-"""Seconds without any success, after which a failure that may pass is final: less than a loop waits for a batch. ``MILLRACE_REMOTE_PATIENCE`` says another number."""
+"""Seconds without any success, after which a failure that may pass is final: less than a loop waits for a batch.
+``MILLRACE_REMOTE_PATIENCE`` says another number."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds
 _SILENCE = 15.0  # seconds without success, after which it is told
 _LOOK = 0.1  # seconds between looks whether anybody still wants it
