@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import millrace
 import pytest
+from millrace._remote import files as remote_files
 from millrace._remote.objects import objects_of
 from millrace._shards.shard_file import walked
 
@@ -100,6 +102,18 @@ def test_no_more_is_taken_than_was_asked_for() -> None:
         with pytest.warns(millrace.BadImageWarning):
             assert images_of(files) == [b""]
     assert len(sent) < 100
+
+
+def test_images_that_are_much_larger_than_they_are_taken_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_files, "_BYTES", 10_000)
+    with served(lambda request: send(request, bytes(5000))) as url:
+        files = millrace.RemoteFiles([f"{url}/{number}.png" for number in range(4)], typical_bytes=100)
+        with pytest.warns(UserWarning, match="0.png and 3 more have 5000 bytes each.* give typical_bytes=5000$"):
+            files.read(0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            files.read(0)
+            millrace.RemoteFiles([f"{url}/{number}.png" for number in range(4)], typical_bytes=5000).read(0)
 
 
 def test_what_a_query_names_is_not_taken_for_another(tmp_path: Path) -> None:

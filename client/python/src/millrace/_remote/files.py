@@ -102,6 +102,7 @@ class RemoteFiles(BlockSource):
         lengths = np.where(parts.lengths > _LARGEST, np.uint64(min(typical_bytes, _LARGEST)), parts.lengths).astype(np.int64)
         self._begins = _cut(lengths)
         self._bytes = np.add.reduceat(lengths, self._begins[:-1])
+        self._light = True
         told = hashlib.sha256(repr((self.columns, typical_bytes)).encode())
         for column in (parts.which, parts.offsets, parts.lengths):
             told.update(np.ascontiguousarray(column).data)
@@ -149,11 +150,22 @@ class RemoteFiles(BlockSource):
             some = "; ".join(f"{self.path_of(sample)}: {_cause(why)}" for sample, why in bad[:_TOLD])
             more = f"; and {len(bad) - _TOLD} more" if len(bad) > _TOLD else ""
             warn(f"loader: {len(bad)} of {end - begin} objects cannot be read and are bad images: {some}{more}", BadImageWarning)
+        self._weigh(block, sum(len(data) for data in images.values() if not isinstance(data, Exception)))
         ids = np.arange(begin, end)
         columns = [list(selected(column, ids)) for column in self._columns.values()]
         values = list(zip(*columns, strict=True)) if columns else [()] * len(ids)
         sources = (images[sample] for sample in range(begin, end))
         return [Row(b"" if isinstance(data, Exception) else data, row, 0) for data, row in zip(sources, values, strict=True)]
+
+    def _weigh(self, block: int, taken: int) -> None:
+        """Warns once where a block takes much more memory than the window counts it for."""
+        if self._light and taken > _BYTES and taken > 4 * int(self._bytes[block]):
+            self._light = False
+            each = taken // int(self.sizes[block])
+            warn(
+                f"RemoteFiles: {self.name_of(block)} have {each} bytes each, and a window takes as many times its bytes of memory as that "
+                f"is more than typical_bytes: give typical_bytes={each}"
+            )
 
     def _fetched(self, samples: range, stop: threading.Event | None) -> dict[int, bytes | memoryview | Exception]:
         """Of each its bytes, or why there are none."""
