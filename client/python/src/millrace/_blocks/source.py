@@ -62,7 +62,7 @@ class BlockSource(abc.ABC):
         """
 
     copy_folder: str = ""
-    """Where files lie that are handed over as ``Part``s; the daemon has to read them. Empty: there are none."""
+    """Where files lie that are handed over as ``Part``; the daemon has to read them. Empty: there are none."""
 
     def scattered(self, epoch: int) -> bool:
         """Whether that epoch is shuffled sample by sample, and read so. The same however far the source has come in it."""
