@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/jpeg/index_hash.h"
+#include "kernels/base/hash.h"
 
 namespace millrace::kernels::jpeg {
 namespace {
@@ -47,16 +47,16 @@ SeekGrid seek_grid(const Header& header) {
 }
 
 std::uint64_t seek_format::checksum(IndexBytes bytes, std::uint64_t owner) {
-  return index_hash(bytes.subspan(sizeof(std::uint64_t)), owner);
+  return xxh3_64(bytes.subspan(sizeof(std::uint64_t)), owner);
 }
 
 std::uint64_t seek_format::digest(const Header& header, std::size_t data_bytes, std::uint64_t owner) {
   std::uint64_t sum = ~owner;
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
     for (const auto* const table : {&header.dc[header.component[i].dc], &header.ac[header.component[i].ac]})
-      sum = index_hash((*table)->symbols, index_hash((*table)->counts, sum));
+      sum = xxh3_64((*table)->symbols, xxh3_64((*table)->counts, sum));
   }
-  return index_hash(header.scan.first(data_bytes + kMarkerBytes), sum);
+  return xxh3_64(header.scan.first(data_bytes + kMarkerBytes), sum);
 }
 
 bool SeekIndex::read(IndexBytes bytes_untrusted, const Header& header, std::uint64_t owner) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/jpeg/index_hash.h"
+#include "kernels/base/hash.h"
 
 namespace millrace::kernels::mrp {
 namespace {
@@ -30,7 +30,7 @@ void append(Number number, std::vector<std::uint8_t>& out) {
 
 // Of all that is in front of the image. The eight bytes before it are its seed.
 std::uint64_t checksum_of(FileBytes file, std::size_t image_at) {
-  return jpeg::index_hash(file.subspan(kFrontAt, image_at - kFrontAt), load<std::uint64_t>(file, 0));
+  return xxh3_64(file.subspan(kFrontAt, image_at - kFrontAt), load<std::uint64_t>(file, 0));
 }
 
 constexpr std::size_t kMostEnding = 8;
@@ -120,7 +120,7 @@ bool write_packed_file(const PackedFile& file, std::vector<std::uint8_t>& out) {
 }
 
 std::uint64_t hash_of(FileBytes jpeg) {
-  return jpeg::index_hash(jpeg, 0);
+  return xxh3_64(jpeg, 0);
 }
 
 }  // namespace millrace::kernels::mrp

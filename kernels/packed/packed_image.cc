@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/jpeg/index_hash.h"
+#include "kernels/base/hash.h"
 #include "kernels/packed/layout.h"
 
 namespace millrace::kernels::packed {
@@ -47,7 +47,7 @@ Grid grid_of(const jpeg::Header& header) {
 }
 
 std::uint64_t layout::checksum(Bytes bytes) {
-  return jpeg::index_hash(bytes.subspan(kHeadBytes), jpeg::index_hash(bytes.first(kChecksum), 0));
+  return xxh3_64(bytes.subspan(kHeadBytes), xxh3_64(bytes.first(kChecksum), 0));
 }
 
 bool layout::is_our_kind(const jpeg::Header& header) {

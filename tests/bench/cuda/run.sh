@@ -52,8 +52,8 @@ compile() {
   fi
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
-  # without_xxhash/ has what index_hash.cc has.
-  mapfile -t sources < <(find kernels/{base,augment,jpeg,packed,tensor,cpu,cuda} -name '*.cc' -not -name index_hash.cc -not -path 'kernels/cpu/png/*' | sort)
+  # without_xxhash/ has what hash.cc has.
+  mapfile -t sources < <(find kernels/{base,augment,jpeg,packed,tensor,cpu,cuda} -name '*.cc' -not -path kernels/base/hash.cc -not -path 'kernels/cpu/png/*' | sort)
   sources+=(proto/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc tests/bench/cuda/*.c[cu]
     tests/bench/cuda/without_xxhash/*.cc)
   say "compiling the kernels and ${#sources[@]} files with $nvcc"

@@ -1,4 +1,4 @@
-#include "kernels/jpeg/index_hash.h"
+#include "kernels/base/hash.h"
 
 #if defined(__x86_64__)
 #include <xxh_x86dispatch.h>  // XXH3 with the processor's widest vectors
@@ -6,10 +6,10 @@
 #include <xxhash.h>
 #endif
 
-namespace millrace::kernels::jpeg {
+namespace millrace::kernels {
 
-std::uint64_t index_hash(std::span<const std::uint8_t> bytes, std::uint64_t seed) {
+std::uint64_t xxh3_64(std::span<const std::uint8_t> bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-}  // namespace millrace::kernels::jpeg
+}  // namespace millrace::kernels
