@@ -38,6 +38,7 @@ MAY_INCLUDE = {
     "kernels/packed": {"kernels/base", "kernels/jpeg"},
     "kernels/mrp": {"kernels/base", "kernels/jpeg", "kernels/packed"},
     "kernels/raster": {"kernels/base"},
+    "kernels/l3": {"kernels/base"},
     "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "kernels/cuda": {"kernels/augment", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "hls": set(),
@@ -81,7 +82,7 @@ MAY_INCLUDE = {
 NOT_YET: dict[str, str] = {}
 
 # Modules that do without proto/base: of ours they use themselves and what their rows name.
-APART = {"kernels/base", "kernels/augment", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/raster", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
+APART = {"kernels/base", "kernels/augment", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/raster", "kernels/l3", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
 
 # The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
 PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}
