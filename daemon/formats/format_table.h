@@ -13,6 +13,7 @@
 #include "daemon/formats/gif.h"
 #include "daemon/formats/heic.h"
 #include "daemon/formats/jpeg.h"
+#include "daemon/formats/l3.h"
 #include "daemon/formats/packed.h"
 #include "daemon/formats/png.h"
 #include "daemon/formats/pnm.h"
@@ -22,8 +23,8 @@
 namespace millrace {
 
 // In the order of ImageFormat.
-inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat, kPnmFormat,
-                                     kBmpFormat,  kGifFormat, kTiffFormat, kAvifFormat,   kHeicFormat};
+inline constexpr std::array kFormats{kJpegFormat, kPngFormat,  kWebpFormat, kPackedFormat, kPnmFormat, kBmpFormat,
+                                     kGifFormat,  kTiffFormat, kAvifFormat, kHeicFormat,   kL3Format};
 static_assert(kFormats.size() == kImageFormats);
 static_assert([] {
   for (std::size_t i = 0; i < kFormats.size(); ++i) {

@@ -48,7 +48,7 @@ MAY_INCLUDE = {
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},
     "daemon/heif": {"daemon/model"},
-    "daemon/formats": {"daemon/model", "daemon/heif", "kernels/mrp", "kernels/raster"},
+    "daemon/formats": {"daemon/model", "daemon/heif", "kernels/l3", "kernels/mrp", "kernels/raster"},
     "daemon/observe": {"proto/trace"},
     "daemon/settings": {"daemon/model"},
     "daemon/draw": {"daemon/model", "kernels/base", "kernels/augment"},
@@ -58,7 +58,7 @@ MAY_INCLUDE = {
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
         "daemon/draw", "daemon/model", "daemon/heif", "proto/cuda", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/augment",
-        "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp", "kernels/raster", "hls", "hls/host",
+        "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp", "kernels/raster", "kernels/l3", "hls", "hls/host",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},

@@ -170,6 +170,8 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_avif({.pixels = pixels}), format, {width, height});
     case ImageFormat::kHeic:
       return encoded(heic_file("colour"), format, {40, 30});
+    case ImageFormat::kL3:
+      return encoded(make_l3({.pixels = pixels}), format, {width, height});
   }
   return {};
 }

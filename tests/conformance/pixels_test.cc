@@ -63,6 +63,8 @@ EncodedImage random_image(std::mt19937& random, ImageFormat format, int orientat
   if (format == ImageFormat::kPng) bytes = make_png({.pixels = pixels, .interlaced = random() % 2 == 0});
   if (format == ImageFormat::kWebp) bytes = make_webp({.pixels = pixels, .lossless = random() % 2 == 0});
   if (format == ImageFormat::kPnm) bytes = make_pnm({.pixels = pixels});
+  if (format == ImageFormat::kL3)
+    bytes = make_l3({.pixels = pixels, .orientation = orientation, .coloured = grey && random() % 2 == 0});
   if (format == ImageFormat::kTiff)
     bytes = make_tiff({.pixels = pixels, .compression = grey ? 5 : 8, .tiled = random() % 2 == 0});
   if (format == ImageFormat::kHeic) {

@@ -19,6 +19,9 @@
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
+#include "kernels/l3/decoder.h"
+#include "kernels/l3/image.h"
+#include "kernels/l3/reference.h"
 #include "kernels/tensor/reference.h"
 #include "tests/support/jpeg/mrp_file.h"
 #include "tests/support/pictures/heic_files.h"
@@ -203,6 +206,30 @@ kernels::MutableU8View view_of(Pixels& pixels) {
           static_cast<int>(pixels.channels), static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
 }
 
+// Tile by tile, by the reference. Of 8 bits, grey, RGB or with a palette of gif_colour().
+Pixels decode_l3_slowly(ByteView bytes) {
+  using namespace kernels::l3;
+  Image image;
+  if (!image.read({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, Check::kChecksums).empty())
+    return {};
+  const Head& head = image.head();
+  const bool has_colours = head.colours != 0;
+  Pixels pixels = pixels_of(static_cast<std::uint32_t>(head.size.width), static_cast<std::uint32_t>(head.size.height),
+                            has_colours ? 3U : static_cast<std::uint32_t>(head.channels));
+  std::vector<std::uint8_t> planes(head.tiles() * kMostPlaneBytes);
+  for (std::size_t i = 0; i < head.tiles(); ++i)
+    static_cast<void>(reference::decode_tile(image.tile_shape(i), image.tile(i), planes.data() + i * kMostPlaneBytes));
+  for (std::size_t i = 0; i < pixels.data.size(); ++i) {
+    const std::size_t pixel = i / pixels.channels, c = i % pixels.channels;
+    const std::size_t x = pixel % pixels.width, y = pixel / pixels.width;
+    const std::size_t tile = y / kTileSide * static_cast<std::size_t>(head.across()) + x / kTileSide;
+    const std::uint8_t* const plane = planes.data() + tile * kMostPlaneBytes;
+    const std::size_t at = y % kTileSide * kTileSide + x % kTileSide;
+    pixels.data[i] = has_colours ? gif_colour(plane[at])[c] : plane[c * kTilePixels + at];
+  }
+  return pixels;
+}
+
 Pixels turned(const Pixels& stored, int orientation) {
   const bool swaps = orientation >= 5;
   Pixels upright =
@@ -233,6 +260,7 @@ Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kPacked) return decode_jpeg_slowly(jpeg_of_mrp(bytes));
   if (format == ImageFormat::kPnm) return decode_pnm_slowly(bytes);
   if (format == ImageFormat::kBmp) return decode_bmp_slowly(bytes);
+  if (format == ImageFormat::kL3) return decode_l3_slowly(bytes);
   if (format == ImageFormat::kGif) return decode_gif_slowly(bytes);
   if (format == ImageFormat::kTiff) return decode_tiff_slowly(bytes);
   if (format == ImageFormat::kHeic) {

@@ -21,6 +21,7 @@ constexpr std::array<Start, kImageFormats> kStart{{
     {ImageFormat::kTiff, 5, 5},
     {ImageFormat::kAvif, 100, 100},
     {ImageFormat::kHeic, 300, 300},
+    {ImageFormat::kL3, 3, 3},
 }};
 constexpr std::uint64_t kStartBytes = 256ULL << 10U;  // that it counts for: two photographs
 constexpr std::uint64_t kManyBytes = 256ULL << 20U;

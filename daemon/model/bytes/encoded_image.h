@@ -15,8 +15,8 @@
 namespace millrace {
 
 // What the daemon knows of each is a row of daemon/formats.
-enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kPacked, kPnm, kBmp, kGif, kTiff, kAvif, kHeic };
-inline constexpr std::size_t kImageFormats = static_cast<std::size_t>(ImageFormat::kHeic) + 1;
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kPacked, kPnm, kBmp, kGif, kTiff, kAvif, kHeic, kL3 };
+inline constexpr std::size_t kImageFormats = static_cast<std::size_t>(ImageFormat::kL3) + 1;
 
 // What a format's library takes to decode a picture, beside the pixels that it hands over. 0: not known.
 struct CodecMemory {

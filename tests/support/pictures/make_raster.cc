@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/l3/encoder.h"
 #include "tests/support/pictures/test_images.h"
 
 namespace millrace {
@@ -175,6 +176,35 @@ std::vector<std::byte> make_gif(const GifSpec& spec) {
   const std::vector<std::uint8_t> nothing(pixels.data.size());
   if (spec.animated) text += gif_picture({pixels.width, pixels.height, 1, nothing}, false);
   return file_of(text + ";");
+}
+
+std::vector<std::byte> make_l3(const L3Spec& spec) {
+  const Pixels& pixels = spec.pixels;
+  check_pixels(pixels);
+  const int bytes = spec.bit_depth / 8;
+  std::vector<std::uint8_t> samples, palette;
+  for (const std::uint8_t sample : pixels.data) {
+    if (bytes == 2) samples.push_back(static_cast<std::uint8_t>(~sample));
+    samples.push_back(sample);
+  }
+  for (int i = 0; spec.coloured && i < 256; ++i) {
+    const std::array<std::uint8_t, 3> colour = gif_colour(static_cast<std::uint8_t>(i));
+    palette.insert(palette.end(), colour.begin(), colour.end());
+  }
+  const auto channels = static_cast<int>(pixels.channels);
+  std::vector<std::uint8_t> file;
+  const std::string refused =
+      kernels::l3::encode({.samples = {samples.data(),
+                                       {static_cast<int>(pixels.width), static_cast<int>(pixels.height)},
+                                       channels,
+                                       bytes,
+                                       static_cast<std::ptrdiff_t>(pixels.width) * channels * bytes},
+                           .orientation = spec.orientation,
+                           .palette = palette,
+                           .colour_bytes = spec.coloured ? 3 : 0},
+                          kernels::l3::Effort::kBest, kernels::best_target(), file);
+  if (!refused.empty()) throw std::runtime_error("test image: L3 cannot hold " + refused);
+  return file_of(std::string(file.begin(), file.end()));
 }
 
 }  // namespace millrace

@@ -67,6 +67,14 @@ struct BmpSpec {
 };
 std::vector<std::byte> make_bmp(const BmpSpec& spec);
 
+struct L3Spec {
+  Pixels pixels;          // 1 grey or numbers of colours, 2 grey and alpha, 3 RGB, 4 RGBA
+  int bit_depth = 8;      // 8 or 16; with 16 the high byte is the pixel's, the low byte its complement
+  int orientation = 1;    // the head's
+  bool coloured = false;  // of 1 channel: a palette, gif_colour()
+};
+std::vector<std::byte> make_l3(const L3Spec& spec);
+
 struct GifSpec {
   Pixels pixels;         // 1 channel: the numbers of colours
   bool coloured = true;  // a palette: gif_colour(); else none

@@ -2,8 +2,8 @@
 // another backend's, and not told in the CPU's BackendInfo. Immutable.
 //
 // Ways around it are making/image_maker.cc's affair: the lane's own decoder goes before libjpeg-turbo (jpeg_choice.h) and
-// decodes packed coefficients, a JPEG picture need not come to be at all (making/fused_jpeg.h), and PNM is nothing but
-// copied.
+// decodes packed coefficients, a JPEG picture need not come to be at all (making/fused_jpeg.h), PNM is nothing but
+// copied, and L3 is decoded by the lane.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "daemon/backend/cpu/decoders/heif/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg/packed_decoder.h"
+#include "daemon/backend/cpu/decoders/l3_decoder.h"
 #include "daemon/backend/cpu/decoders/png/png_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/decoders/tiff/tiff_decoder.h"
@@ -43,6 +44,7 @@ inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kTiff, decode_tiff, nullptr, true},
     FormatDecoder{ImageFormat::kAvif, decode_avif, can_decode_avif},
     FormatDecoder{ImageFormat::kHeic, decode_heic, can_decode_heic},
+    FormatDecoder{ImageFormat::kL3, decode_l3, nullptr, true},
 };
 
 // nullptr: none.

@@ -32,6 +32,7 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
       return decode_heic(request, buffer);
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
+    case ImageFormat::kL3:
       break;
   }
   return Error{Code::kUnsupported, "no library decodes this image format"};

@@ -26,6 +26,7 @@ std::string_view library_of(ImageFormat format) {
       return "kernels/raster";
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
+    case ImageFormat::kL3:
       break;
   }
   return "none";

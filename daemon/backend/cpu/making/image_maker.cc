@@ -6,6 +6,7 @@
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/decoders/jpeg/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/jpeg/packed_decoder.h"
+#include "daemon/backend/cpu/decoders/l3_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "daemon/backend/cpu/making/padding.h"
@@ -72,6 +73,7 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
     if (decoded) return *decoded;
   }
   if (format == ImageFormat::kPnm) return decode_pnm(request, buffer);
+  if (format == ImageFormat::kL3) return decode_l3(request, buffer);
   return workspace.libraries().decode(format, request, buffer);
 }
 

@@ -86,6 +86,8 @@ std::vector<Example> examples() {
       {ImageFormat::kTiff, {.alpha = true}, make_tiff({.pixels = pixels(4)})},
       {ImageFormat::kTiff, {.cmyk = true}, make_tiff({.pixels = pixels(4), .inks = true})},
       {ImageFormat::kTiff, {.deep = true}, make_tiff({.pixels = pixels(3), .bit_depth = 16})},
+      {ImageFormat::kL3, {.alpha = true}, make_l3({.pixels = pixels(4)})},
+      {ImageFormat::kL3, {.deep = true}, make_l3({.pixels = pixels(3), .bit_depth = 16})},
       {ImageFormat::kPnm, {.deep = true}, make_pnm({.pixels = pixels(3), .bits = 16, .most = 65535})},
   };
   if (check_decoder(ImageFormat::kHeic)) {

@@ -35,6 +35,8 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return can_make_avif() ? make_avif({.pixels = pixels}) : std::vector<std::byte>{};
     case ImageFormat::kHeic:
       return heic_file("colour");
+    case ImageFormat::kL3:
+      return make_l3({.pixels = pixels});
   }
   return {};
 }
