@@ -44,6 +44,9 @@ std::string text_of(const Outcome& outcome);
 inline constexpr std::size_t kMostPlaneBytes = std::size_t{kMostChannels} * kTilePixels * 2;
 struct TileDecoder {
   TileFault (*decode)(const TileShape& shape, FileBytes tile_untrusted, std::uint8_t* planes);
+  // `count` pixels, at most 32, of three planes to RGB.
+  void (*interleave)(const std::uint8_t* red, const std::uint8_t* green, const std::uint8_t* blue, int count,
+                     std::uint8_t* out);
 };
 // REQUIRES: is_available(target).
 const TileDecoder& tile_decoder(Target target);

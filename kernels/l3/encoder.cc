@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "kernels/base/hash.h"
+#include "kernels/l3/encode_tile.h"
 #include "kernels/l3/head_fields.h"
 #include "kernels/l3/image.h"
-#include "kernels/l3/reference.h"
 
 namespace millrace::kernels::l3 {
 namespace {
@@ -77,8 +77,12 @@ void copy_to(FileBytes part, std::size_t at, std::vector<std::uint8_t>& out) {
 }  // namespace
 
 TileEncoder tile_encoder(Target target) {
+#if defined(__x86_64__)
+  if (target != Target::kScalar) return encode_tile_avx2;
+#else
   static_cast<void>(target);
-  return reference::encode_tile;
+#endif
+  return encode_tile_scalar;
 }
 
 std::string encode(const Picture& picture, Effort effort, Target target, std::vector<std::uint8_t>& out) {
