@@ -81,11 +81,14 @@ TEST_CASE("format and size are read from the header of every format", "[formats]
   REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).stored == Size{9, 4});
   REQUIRE(probed(make_bmp({.pixels = make_pixels(9, 4, 4, 1), .top_down = true})).stored == Size{9, 4});
   REQUIRE(probed(make_gif({.pixels = make_pixels(9, 4, 1, 1)})).stored == Size{9, 4});
+  REQUIRE(probed(make_l3({.pixels = make_pixels(90, 4, 3, 1)})).format == ImageFormat::kL3);
+  REQUIRE(probed(make_l3({.pixels = make_pixels(90, 4, 3, 1)})).stored == Size{90, 4});
 }
 
 TEST_CASE("the orientation is read from every format, and ignored when asked to", "[formats]") {
   for (int orientation = 1; orientation <= 8; ++orientation) {
-    for (const Encoded& image : {jpeg(16, 8, orientation), png(16, 8, orientation), webp(16, 8, false, orientation)}) {
+    for (const Encoded& image : {jpeg(16, 8, orientation), png(16, 8, orientation), webp(16, 8, false, orientation),
+                                 make_l3({.pixels = make_pixels(16, 8, 3, 1), .orientation = orientation})}) {
       REQUIRE(probed(image, kYes).orientation == orientation);
       REQUIRE(probed(image, kNo).orientation == 1);
       REQUIRE(probed(image, kNo).stored == Size{16, 8});
