@@ -10,11 +10,11 @@ namespace millrace {
 // Of both versions.
 bool is_l3(const ByteReader& bytes_untrusted);
 
-// The head's size and orientation; what EXIF and XMP say besides does not count. The checksum of all that stands before
+// Of version 1 the size. Of version 2 the head's size and orientation; what EXIF and XMP say besides does not count. The checksum of all that stands before
 // the tiles is compared; the tiles' own is the decoder's affair.
 Result<ImageHeader> read_l3_header(ByteReader bytes_untrusted, Metadata metadata);
 
-// A tile at a time.
+// A tile at a time; of version 1 where each patch ends.
 CodecMemory l3_codec_memory(Size size, ByteReader bytes_untrusted);
 
 inline constexpr std::array<std::string_view, 1> kL3Extensions{"l3"};

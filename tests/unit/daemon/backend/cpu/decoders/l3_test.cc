@@ -4,6 +4,7 @@
 
 #include "daemon/backend/cpu/decoders/l3_decoder.h"
 #include "daemon/backend/cpu/decoders/png/png_decoder.h"
+#include "kernels/l3/version1.h"
 #include "tests/support/pictures/test_images.h"
 #include "tests/unit/daemon/backend/cpu/decoders/decoder_rig.h"
 
@@ -88,6 +89,20 @@ TEST_CASE("a damaged L3 file is refused with what is wrong, whatever the box", "
   CHECK(l3_error({good.begin(), good.end() - 1}, {70, 40}) == "a broken L3 file: cut off");
   CHECK(l3_error({good.begin(), good.begin() + 66}, {70, 40}) == "a broken L3 file: cut off");
   CHECK_THAT(l3_error(good, {70, 41}), Catch::Contains("the decoder finds 70x40 pixels"));
+}
+
+TEST_CASE("a file of L3 version 1 is decoded, and refused where a patch does not add up", "[backend]") {
+  const Pixels pixels = make_pixels(128, 64, 3, 4);
+  std::vector<std::uint8_t> bytes;
+  REQUIRE(kernels::l3::encode_version1({{pixels.data.data(), {128, 64}, 3, 1, 384}}, bytes).empty());
+  const File file = file_of(std::string(bytes.begin(), bytes.end()));
+  File bad = file;
+  bad[13] ^= std::byte{1}, bad[15] ^= std::byte{1};  // sizes of the first two patches
+
+  REQUIRE(decoded(l3_with_slack, file, {128, 64}, 3) == std::vector<int>(pixels.data.begin(), pixels.data.end()));
+  REQUIRE(probe_image(file, SampleLimits{}, UseOrientation::kYes)->stored == Size{128, 64});
+  CHECK_THAT(l3_error(bad, {128, 64}), Catch::StartsWith("a broken L3 file: "));
+  CHECK(l3_error({file.begin(), file.end() - 1}, {128, 64}) == "a broken L3 file: cut off");
 }
 
 TEST_CASE("the probe tells a damaged L3 head from a good one", "[backend]") {
