@@ -127,7 +127,7 @@ struct Device {
   std::string name{};
   bool ready = false;  // false: lost
   std::uint32_t lanes = 0;
-  std::vector<std::string> formats{};  // "jpeg", "png", "webp", "mrp", "pnm", "bmp", "gif", "tiff"
+  std::vector<std::string> formats{};  // "jpeg", "png", "webp", "mrp", "pnm", "bmp", "gif", "tiff", "l3"
   std::string detail{};
   std::vector<DeviceProperty> properties{};  // how it is set up
   // Of a processor: "scalar", "avx2", "avx512bw", "avx512", those of them that it has, the best one last.

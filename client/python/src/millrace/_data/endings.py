@@ -21,5 +21,6 @@ DECODED = (
     "avifs",
     "heic",
     "heif",
+    "l3",
 )
 """Of daemon/formats; a test holds them to the daemon's own."""
