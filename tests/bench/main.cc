@@ -10,6 +10,7 @@
 #include "tests/bench/engine/engine.h"
 #include "tests/bench/engine/engine_packed.h"
 #include "tests/bench/engine/isolation.h"
+#include "tests/bench/engine/l3.h"
 #include "tests/bench/engine/packed.h"
 #include "tests/bench/engine/png.h"
 #include "tests/bench/engine/stages.h"
@@ -68,6 +69,7 @@ constexpr Group kGroups[] = {
     {"infer.exact.first infer.exact.packed train.exact.packed train.exact.packed.avx2 train.exact.packed.avx512bw "
      "train.fast.packed",
      run_packed_engine},
+    {"l3.decode l3.decode.avx2 l3.decode.scalar l3.crop l3.encode.fast l3.encode.best", run_l3},
     {"png.decode png.decode.avx2", run_png},
     {"packed.size packed.decode packed.decode.avx2 packed.encode packed.encode.memory packed.encode.avx2", run_packed},
     {"engine.entropy engine.unpack engine.chroma engine.colour engine.across engine.down engine.store engine.whole",

@@ -22,6 +22,7 @@ TWO_CORES = {"service.efficiency.packed.2", "service.efficiency.2", "service.cpu
 ENGINE = {"jpeg.entropy", "jpeg.entropy.indexed", "jpeg.entropy.restarts", "jpeg.decode.exact", "train.exact.first", "train.exact.indexed"}
 ENGINE |= {"train.exact.recording", "train.fast.first", "train.fast.indexed"}
 ENGINE |= {"png.decode"}
+ENGINE |= {"l3.decode", "l3.decode.scalar", "l3.crop", "l3.encode.fast", "l3.encode.best"}
 ENGINE |= {"infer.exact.first", "infer.exact.packed", "train.exact.packed", "train.fast.packed"}
 PACKED = {"packed.size", "packed.decode", "packed.decode.avx2", "packed.encode", "packed.encode.memory", "packed.encode.avx2"}
 CACHE = {"cache.epoch.1", "cache.epoch.2", "cache.epoch.3", "cache.epoch.4", "cache.share.4.first", "cache.share.4.later"}
@@ -31,7 +32,7 @@ ISOLATION = {f"isolation.{what}{kind}" for what in ("cost", "cpu") for kind in (
 STAGES = {"entropy.first", "entropy.index", "unpack", "unpack_and_dct.apart", "unpack_and_dct", "chroma", "colour", "across", "down"}
 STAGES |= {"store.float16", "store.float32", "whole.first", "whole.index", "whole.packed"}
 STAGES = {f"engine.{stage}.scalar" for stage in STAGES}
-AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2", "png.decode.avx2"}
+AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2", "png.decode.avx2", "l3.decode.avx2"}
 NEIGHBOURS = {"fair.error", "latency.busy", "fair.victim.sessions", "fair.victim.cancelled"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
 
