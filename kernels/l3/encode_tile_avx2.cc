@@ -5,10 +5,12 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "kernels/l3/code_chooser.h"
 #include "kernels/l3/encode_tile.h"
 #include "kernels/l3/encoder.h"
+#include "kernels/l3/tile.h"
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,lzcnt"))), apply_to = function)

@@ -10,6 +10,7 @@
 
 #include "kernels/l3/code_chooser.h"
 #include "kernels/l3/encoder.h"
+#include "kernels/l3/tile_colours.h"
 
 namespace millrace::kernels::l3 {
 namespace {
@@ -54,27 +55,36 @@ int signed_of(Sample x) {
   return static_cast<typename Signed<Sample>::Type>(x);
 }
 
-// What is predicted of a row of whole tiles, whose samples are all known.
+// Residuals of a row whose samples are all known. The outermost columns have other neighbours than the rest, and come last.
+// The rounding average of two averages is README.md's sum with 3 and its shift by 2.
 template <class Sample>
-void predict_known(Mode mode, const Sample* above, const Sample* row, Sample* predicted) {
-  Sample left[kTileSide], top_left[kTileSide], top_right[kTileSide];
-  left[0] = above[0], top_left[0] = above[0];
-  std::copy_n(row, kTileSide - 1, left + 1);
-  std::copy_n(above, kTileSide - 1, top_left + 1);
-  std::copy_n(above + 1, kTileSide - 1, top_right);
-  top_right[kTileSide - 1] = above[kTileSide - 1];
-  if (mode == Mode::kZero) std::copy_n(above, kTileSide, predicted);
-  if (mode == Mode::kLeft) std::copy_n(left, kTileSide, predicted);
-  if (mode == Mode::kGradient) {
-    for (int x = 0; x < kTileSide; ++x) predicted[x] = static_cast<Sample>(left[x] + above[x] - top_left[x]);
+void known_residuals(Mode mode, const Sample* above, const Sample* row, Sample* residuals) {
+  constexpr auto kHalf = static_cast<Sample>(Sample{1} << (8 * sizeof(Sample) - 1));
+  const auto average = [](Sample a, Sample b) { return static_cast<Sample>((a + b + 1) >> 1); };
+  const auto smooth = [&](Sample left, Sample top, Sample right) {
+    const auto a = static_cast<Sample>((left - top) ^ kHalf), b = static_cast<Sample>((right - top) ^ kHalf);
+    return static_cast<Sample>(top + (average(average(a, b), kHalf) ^ kHalf));
+  };
+  constexpr int kLast = kTileSide - 1;
+  switch (mode) {
+    case Mode::kZero:
+      for (int x = 0; x < kTileSide; ++x) residuals[x] = static_cast<Sample>(row[x] - above[x]);
+      return;
+    case Mode::kSmooth:
+      for (int x = 1; x < kLast; ++x)
+        residuals[x] = static_cast<Sample>(row[x] - smooth(above[x - 1], above[x], above[x + 1]));
+      residuals[0] = static_cast<Sample>(row[0] - smooth(above[0], above[0], above[1]));
+      residuals[kLast] = static_cast<Sample>(row[kLast] - smooth(above[kLast - 1], above[kLast], above[kLast]));
+      return;
+    case Mode::kLeft:
+      for (int x = 1; x < kTileSide; ++x) residuals[x] = static_cast<Sample>(row[x] - row[x - 1]);
+      break;
+    case Mode::kGradient:
+      for (int x = 1; x < kTileSide; ++x)
+        residuals[x] = static_cast<Sample>(row[x] - row[x - 1] - above[x] + above[x - 1]);
+      break;
   }
-  if (mode == Mode::kSmooth) {
-    for (int x = 0; x < kTileSide; ++x) {
-      const int sum = signed_of(static_cast<Sample>(top_left[x] - above[x])) +
-                      signed_of(static_cast<Sample>(top_right[x] - above[x])) + 3;
-      predicted[x] = static_cast<Sample>(above[x] + (sum >> 2));
-    }
-  }
+  residuals[0] = static_cast<Sample>(row[0] - above[0]);
 }
 
 // The samples of a row from column `width` on become what is predicted there, so that their residuals are 0.
@@ -115,12 +125,10 @@ void widths_of(const PairResiduals<Sample>& residuals, std::uint8_t* widths) {
     folded[x] = static_cast<Sample>((a ^ (signed_of(a) >> kSign)) | (b ^ (signed_of(b) >> kSign)));
   }
   for (int group = 0; group < kTileSide / 2; ++group) {
-    const auto all = static_cast<Sample>(any[2 * group] | any[2 * group + 1]);
+    const auto all = static_cast<std::uint32_t>(any[2 * group] | any[2 * group + 1]);
     const auto bits = static_cast<std::uint32_t>(folded[2 * group] | folded[2 * group + 1]);
-    if constexpr (kFolded)
-      widths[group] = static_cast<std::uint8_t>(all == 0 ? 0 : std::bit_width(bits) + 1);
-    else
-      widths[group] = static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint32_t>(all)));
+    widths[group] =
+        static_cast<std::uint8_t>(kFolded ? std::bit_width(bits) + (all != 0 ? 1 : 0) : std::bit_width(all));
   }
 }
 
@@ -224,9 +232,7 @@ class TileWriter {
       Sample* const row = rows[y];
       const int width = y < rows_inside ? pixels_.size.width : 0;
       if (width < kTileSide) complete_row(mode, above, width, row);
-      Sample predicted[kTileSide];
-      predict_known(mode, above, row, predicted);
-      for (int x = 0; x < kTileSide; ++x) residuals.rows[y][x] = static_cast<Sample>(row[x] - predicted[x]);
+      known_residuals(mode, above, row, residuals.rows[y]);
     }
   }
 
@@ -257,22 +263,33 @@ class TileWriter {
   std::uint8_t* room_end_ = nullptr;
 };
 
+template <int kChannels, class Sample>
+void take_row(const std::uint8_t* from, int width, Sample* const* to) {
+  Sample samples[kChannels * kTileSide];
+  std::memcpy(samples, from, sizeof(Sample) * static_cast<std::size_t>(width * kChannels));
+  for (int x = 0; x < width; ++x) {
+    for (int c = 0; c < kChannels; ++c) to[c][x] = samples[kChannels * x + c];
+  }
+}
+
 template <class Sample>
-Sample sample_of(const SampleView& pixels, int x, int y, int c) {
-  Sample sample;
-  std::memcpy(&sample, pixels.row(y) + (x * pixels.channels + c) * static_cast<int>(sizeof sample), sizeof sample);
-  return sample;
+void take_planes(const SampleView& pixels, TilePlanes<Sample>& planes) {
+  for (int y = 0; y < pixels.size.height; ++y) {
+    Sample* const to[] = {planes.rows[0][y + 1], planes.rows[1][y + 1], planes.rows[2][y + 1], planes.rows[3][y + 1]};
+    const std::uint8_t* const from = pixels.row(y);
+    const int width = pixels.size.width;
+    if (pixels.channels == 1) take_row<1>(from, width, to);
+    if (pixels.channels == 2) take_row<2>(from, width, to);
+    if (pixels.channels == 3) take_row<3>(from, width, to);
+    if (pixels.channels == 4) take_row<4>(from, width, to);
+  }
 }
 
 // The planes of a tile after a transform, and above each its first sample.
 template <class Sample>
 void make_planes(const SampleView& pixels, Transform transform, TilePlanes<Sample>& planes) {
   const int width = pixels.size.width, height = pixels.size.height;
-  for (int c = 0; c < pixels.channels; ++c) {
-    for (int y = 0; y < height; ++y) {
-      for (int x = 0; x < width; ++x) planes.rows[c][y + 1][x] = sample_of<Sample>(pixels, x, y, c);
-    }
-  }
+  take_planes(pixels, planes);
   for (int y = 1; y <= height && pixels.channels >= 3; ++y) {
     Sample *const first = planes.rows[0][y], *const second = planes.rows[1][y], *const third = planes.rows[2][y];
     for (int x = 0; x < width; ++x) {
@@ -291,87 +308,6 @@ void make_planes(const SampleView& pixels, Transform transform, TilePlanes<Sampl
   }
   for (int c = 0; c < pixels.channels; ++c) std::fill_n(planes.rows[c][0], kTileSide, planes.rows[c][1][0]);
 }
-
-// Colours of a tile, in the order in which a tile of few colours has them.
-template <class Sample>
-class Colours {
- public:
-  // False: there are more than 256.
-  bool count(const SampleView& pixels, std::array<std::uint8_t, kTilePixels>& numbers) {
-    slots_.fill(0);
-    std::array<std::uint16_t, kTilePixels> found;
-    for (int y = 0; y < pixels.size.height; ++y) {
-      for (int x = 0; x < pixels.size.width; ++x) {
-        const int place = place_of(key_at(pixels, x, y));
-        if (place < 0) return false;
-        found[static_cast<std::size_t>(y * kTileSide + x)] = static_cast<std::uint16_t>(place);
-        ++entries_[static_cast<std::size_t>(place)].count;
-      }
-    }
-    std::array<std::uint16_t, 256> order;
-    for (std::size_t i = 0; i < count_; ++i) order[i] = static_cast<std::uint16_t>(i);
-    std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count_),
-              [&](std::uint16_t a, std::uint16_t b) {
-                return entries_[a].count != entries_[b].count ? entries_[a].count > entries_[b].count
-                                                              : entries_[a].key < entries_[b].key;
-              });
-    std::array<std::uint8_t, 256> number_of;
-    for (std::size_t i = 0; i < count_; ++i) {
-      number_of[order[i]] = static_cast<std::uint8_t>(i);
-      keys_[i] = entries_[order[i]].key;
-    }
-    numbers.fill(0);
-    for (int y = 0; y < pixels.size.height; ++y) {
-      for (int x = 0; x < pixels.size.width; ++x) {
-        const auto at = static_cast<std::size_t>(y * kTileSide + x);
-        numbers[at] = number_of[found[at]];
-      }
-    }
-    return true;
-  }
-
-  std::size_t size() const { return count_; }
-
-  void append_to(int channels, std::vector<std::uint8_t>& out) const {
-    for (std::size_t i = 0; i < count_; ++i) {
-      for (int c = 0; c < channels; ++c) {
-        const auto sample = static_cast<Sample>(keys_[i] >> (16 * (kMostChannels - 1 - c)));
-        for (std::size_t b = 0; b < sizeof sample; ++b) out.push_back(static_cast<std::uint8_t>(sample >> (8 * b)));
-      }
-    }
-  }
-
- private:
-  struct Entry {
-    std::uint64_t key;
-    std::uint32_t count;
-  };
-  static constexpr std::size_t kSlots = 1024;
-
-  // The first sample in the highest bits, so that keys are ordered as samples are.
-  static std::uint64_t key_at(const SampleView& pixels, int x, int y) {
-    std::uint64_t key = 0;
-    for (int c = 0; c < pixels.channels; ++c)
-      key |= std::uint64_t{sample_of<Sample>(pixels, x, y, c)} << (16 * (kMostChannels - 1 - c));
-    return key;
-  }
-
-  int place_of(std::uint64_t key) {
-    for (std::size_t slot = key * 0x9E37'79B9'7F4A'7C15U >> 54U;; slot = (slot + 1) % kSlots) {
-      if (slots_[slot] == 0) {
-        if (count_ == 256) return -1;
-        entries_[count_] = {key, 0};
-        slots_[slot] = static_cast<std::uint16_t>(++count_);
-      }
-      if (entries_[slots_[slot] - 1U].key == key) return slots_[slot] - 1;
-    }
-  }
-
-  std::array<std::uint16_t, kSlots> slots_;  // an entry's number and one; 0: none
-  std::array<Entry, 256> entries_;
-  std::array<std::uint64_t, 256> keys_;
-  std::size_t count_ = 0;
-};
 
 template <class Sample>
 void append_coded(const TileWriter<Sample>& writer, int channels, std::vector<std::uint8_t>& out) {
