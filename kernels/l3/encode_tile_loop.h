@@ -26,7 +26,7 @@ struct Signed<std::uint16_t> {
   using Type = std::int16_t;
 };
 
-// A tile's bytes are written here before they are appended; each part can be written 8 bytes too far.
+// Modes and codes of a tile, and how much payload they have.
 template <class Sample>
 struct TileRoom {
   static constexpr std::size_t kCodesAtMost = std::size_t{kMostChannels} * kRowPairs * kCodesOfPair;

@@ -65,11 +65,4 @@ constexpr const Book& book_of(TileKind kind, int sample_bytes) {
   return kind == TileKind::kCoded && sample_bytes == 2 ? kBook16 : kBook8;
 }
 
-// Bytes of a tile, at most, whatever is coded in it.
-constexpr std::size_t most_tile_bytes(int channels, int sample_bytes) {
-  const auto c = static_cast<std::size_t>(channels), b = static_cast<std::size_t>(sample_bytes);
-  const std::size_t coded = 1 + c * (b + 4 + 64 + 1024 * b), few = 1094 + 256 * c * b;
-  return coded > few ? coded : few;
-}
-
 }  // namespace millrace::kernels::l3
