@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -48,6 +49,7 @@ inline CudaSettings small_settings() {
           .lanes = 1,
           .memory = 128_MiB,
           .staging = 32_MiB,
+          .hang = std::chrono::seconds(50),  // simulated kernels are slow under a sanitizer
           .worker = bin_folder() + "/millrace-cuda"};
 }
 

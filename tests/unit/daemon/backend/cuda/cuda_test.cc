@@ -82,7 +82,7 @@ TEST_CASE("a batch on as many multiprocessors as a large GPU has is the processo
   CudaSettings settings = small_settings();
   settings.memory = 256_MiB;
   const std::unique_ptr<Backend> gpu = start_gpu(settings);
-  const Images files = jpegs(200, 1, 30);
+  const Images files = jpegs(140, 1, 30);
 
   REQUIRE(count_right(make(*gpu, files, kA), on_the_processor(files, kA)) == files.size());
 
