@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 #include "kernels/l3/samples.h"
 #include "kernels/l3/tile.h"
 

@@ -12,7 +12,7 @@
 
 #include "kernels/base/deadline.h"
 #include "kernels/base/image_view.h"
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 
 namespace millrace::kernels::l3 {
 

@@ -4,7 +4,7 @@
 
 #include "daemon/backend/cpu/decoders/l3_decoder.h"
 #include "daemon/backend/cpu/decoders/png/png_decoder.h"
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 #include "tests/bench/engine/engine_rig.h"
 
 namespace millrace::bench {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 #include "tests/support/pictures/test_images.h"
 
 namespace millrace {

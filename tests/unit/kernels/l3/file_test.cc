@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernels/l3/decoder.h"
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 #include "tests/unit/kernels/l3/l3_rig.h"
 
 namespace millrace::kernels::l3 {

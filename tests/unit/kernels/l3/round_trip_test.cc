@@ -5,7 +5,7 @@
 #include <random>
 
 #include "kernels/l3/decoder.h"
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 
 namespace millrace::kernels::l3 {
 namespace {

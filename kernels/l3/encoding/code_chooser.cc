@@ -1,4 +1,4 @@
-#include "kernels/l3/code_chooser.h"
+#include "kernels/l3/encoding/code_chooser.h"
 
 namespace millrace::kernels::l3 {
 

@@ -1,5 +1,5 @@
-#include "kernels/l3/encode_tile.h"
-#include "kernels/l3/encode_tile_loop.h"
+#include "kernels/l3/encoding/encode_tile.h"
+#include "kernels/l3/encoding/encode_tile_loop.h"
 
 namespace millrace::kernels::l3 {
 

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/l3/code_chooser.h"
-#include "kernels/l3/encode_tile.h"
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/code_chooser.h"
+#include "kernels/l3/encoding/encode_tile.h"
+#include "kernels/l3/encoding/encoder.h"
 #include "kernels/l3/tile.h"
 
 #if defined(__clang__)
@@ -18,7 +18,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,bmi2,lzcnt")
 #endif
-#include "kernels/l3/encode_tile_loop.h"
+#include "kernels/l3/encoding/encode_tile_loop.h"
 
 namespace millrace::kernels::l3 {
 

@@ -8,9 +8,9 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/l3/code_chooser.h"
-#include "kernels/l3/encoder.h"
-#include "kernels/l3/tile_colours.h"
+#include "kernels/l3/encoding/code_chooser.h"
+#include "kernels/l3/encoding/encoder.h"
+#include "kernels/l3/encoding/tile_colours.h"
 
 namespace millrace::kernels::l3 {
 namespace {

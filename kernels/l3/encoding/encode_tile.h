@@ -1,7 +1,7 @@
 // The tile encoders of encoder.h's table, a source an instruction set. Internal to kernels/l3.
 #pragma once
 
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 
 namespace millrace::kernels::l3 {
 

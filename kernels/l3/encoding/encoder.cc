@@ -1,9 +1,9 @@
-#include "kernels/l3/encoder.h"
+#include "kernels/l3/encoding/encoder.h"
 
 #include <algorithm>
 
 #include "kernels/base/hash.h"
-#include "kernels/l3/encode_tile.h"
+#include "kernels/l3/encoding/encode_tile.h"
 #include "kernels/l3/head_fields.h"
 #include "kernels/l3/image.h"
 
