@@ -11,6 +11,8 @@ namespace millrace::kernels::l3 {
 
 class CodeChooser {
  public:
+  static constexpr int kWidthsOf8 = 9;  // 0 to 8 bits
+
   // Of the book of 8 bits, or of 16.
   static const CodeChooser& of_bits(int bits);
 
@@ -18,8 +20,10 @@ class CodeChooser {
   // REQUIRES: widths up to 8, or up to 16.
   std::uint8_t code_for(const std::uint8_t* widths) const {
     const unsigned first = widths[0] * widths_ + widths[1], second = widths[2] * widths_ + widths[3];
-    return codes_[first * widths_ * widths_ + second];
+    return code_at(first * widths_ * widths_ + second);
   }
+  // REQUIRES: the four widths as digits of a number, the first one the highest, in base kWidthsOf8 of 8 bits.
+  std::uint8_t code_at(std::size_t place) const { return codes_[place]; }
 
  private:
   CodeChooser(const Book& book, unsigned most_width);

@@ -1,6 +1,8 @@
 // The loops of encode_tile_loop.h with vectors of 32 bytes.
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,6 +20,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,bmi2,lzcnt")
 #endif
+#include "kernels/l3/encoding/encode_pair_avx2.h"
 #include "kernels/l3/encoding/encode_tile_loop.h"
 
 namespace millrace::kernels::l3 {
