@@ -31,7 +31,11 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-const std::map<std::string, ConvertTo> kTo{{"packed", ConvertTo::kPacked}, {"jpeg", ConvertTo::kJpeg}};
+const std::map<std::string, const TargetRow*> kTo = [] {
+  std::map<std::string, const TargetRow*> rows;
+  for (const TargetRow& row : target_rows()) rows.emplace(row.name, &row);
+  return rows;
+}();
 
 struct ConvertOptions {
   std::string to = "packed", from, into;
@@ -198,7 +202,7 @@ class Conversion {
       if (done.converted.became == Became::kStopped && !done.converted.error.message.empty())
         error_ = done.converted.error;
     }
-    progress_.update({.title = plan_.to == ConvertTo::kPacked ? "packing" : "turning back",
+    progress_.update({.title = plan_.to.words.doing,
                       .done = report_.done(),
                       .total = tree_.files.size(),
                       .bad = report_.failed(),
@@ -233,7 +237,7 @@ int convert(const ConvertOptions& options) {
   if (!into) return std::fprintf(stderr, "millrace: %s\n", printable(into.error().message).c_str()), kFailed;
   watch_for_interrupt();
   const ConvertPlan plan{
-      .to = kTo.at(options.to), .from = *from, .into = *into, .delete_converted = options.delete_converted};
+      .to = *kTo.at(options.to), .from = *from, .into = *into, .delete_converted = options.delete_converted};
   Conversion conversion(options, plan);
   const Result<void> ended = conversion.run();
   if (conversion.report().done() + conversion.report().failed() > 0) {

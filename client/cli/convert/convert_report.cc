@@ -10,21 +10,6 @@
 namespace millrace::cli {
 namespace {
 
-struct Reason {
-  NotPacked why;
-  const char* key;   // in JSON
-  const char* text;  // behind a number
-};
-
-constexpr std::array<Reason, 6> kReasonTexts{{
-    {NotPacked::kNoJpeg, "other_formats", "of other formats"},
-    {NotPacked::kProgressive, "progressive", "progressive or in several scans"},
-    {NotPacked::kNotOurs, "not_decoded", "damaged, or JPEG of a kind that is not packed"},
-    {NotPacked::kTooLarge, "too_large", "with coefficients that no picture has"},
-    {NotPacked::kOwnWay, "own_way", "that would not become the same bytes again"},
-    {NotPacked::kNoPacked, "no_packed", "named like packed files, and JPEG"},
-}};
-
 double ratio(std::uint64_t after, std::uint64_t before) {
   return before == 0 ? 0 : static_cast<double>(after) / static_cast<double>(before);
 }
@@ -67,8 +52,8 @@ void ConvertReport::finish() const {
     std::fprintf(stderr, "millrace: ... and %s more folders cannot be read\n", grouped(unreadable_ - kShown).c_str());
 }
 
-void ConvertReport::add_copied(const std::string& path, NotPacked why) {
-  if (why == NotPacked::kNothing) return;
+void ConvertReport::add_copied(const std::string& path, WhyCopied why) {
+  if (why == WhyCopied::kNothing) return;
   Copied& copied = why_[static_cast<std::size_t>(why)];
   ++copied.count;
   if (naming_ == Naming::kAll || copied.named.size() < kNamedMost) copied.named.push_back(path);
@@ -76,7 +61,7 @@ void ConvertReport::add_copied(const std::string& path, NotPacked why) {
 
 void ConvertReport::print_copied() const {
   bool all = true;
-  for (const Reason& reason : kReasonTexts) {
+  for (const CopyReason& reason : to_.reasons) {
     const Copied& copied = why_[static_cast<std::size_t>(reason.why)];
     for (const std::string& path : copied.named) std::printf("  %s: %s\n", reason.text, printable(path).c_str());
     all = all && copied.named.size() == copied.count;
@@ -86,7 +71,7 @@ void ConvertReport::print_copied() const {
 
 std::string ConvertReport::why_copied() const {
   std::string text;
-  for (const Reason& reason : kReasonTexts) {
+  for (const CopyReason& reason : to_.reasons) {
     const std::uint64_t count = why_[static_cast<std::size_t>(reason.why)].count;
     if (count > 0) text += (text.empty() ? "" : ", ") + grouped(count) + ' ' + reason.text;
   }
@@ -94,16 +79,12 @@ std::string ConvertReport::why_copied() const {
 }
 
 void ConvertReport::print_text(std::chrono::duration<double> elapsed, std::size_t odd) const {
-  const bool packing = to_ == ConvertTo::kPacked;
   std::printf("%s files in %.1f s: %s %s, %s copied, %s failed\n", grouped(done() + failed_).c_str(), elapsed.count(),
-              grouped(converted_).c_str(), packing ? "packed" : "turned back", grouped(copied_).c_str(),
-              grouped(failed_).c_str());
+              grouped(converted_).c_str(), to_.words.done, grouped(copied_).c_str(), grouped(failed_).c_str());
   if (converted_ > 0)
-    std::printf(
-        "%s of %s are %s of %s (%.2f x); %s\n", to_text(Bytes{bytes_before_}).c_str(),
-        packing ? "JPEG files" : "packed files", to_text(Bytes{bytes_after_}).c_str(),
-        packing ? "packed files" : "JPEG files", ratio(bytes_after_, bytes_before_),
-        packing ? "each was turned back and compared, byte for byte" : "each is the file that was packed, by its hash");
+    std::printf("%s of %s are %s of %s (%.2f x); %s\n", to_text(Bytes{bytes_before_}).c_str(), to_.words.from,
+                to_text(Bytes{bytes_after_}).c_str(), to_.words.into, ratio(bytes_after_, bytes_before_),
+                to_.words.checked);
   if (const std::string why = why_copied(); !why.empty())
     std::printf("copied as they are, %s: %s\n", to_text(Bytes{bytes_copied_}).c_str(), why.c_str());
   print_copied();
@@ -126,12 +107,10 @@ void ConvertReport::print_json(std::chrono::duration<double> elapsed, std::size_
   json.member("bytes_before", bytes_before_).member("bytes_after", bytes_after_);
   json.member("bytes_copied", bytes_copied_).member("seconds", elapsed.count());
   json.key("why_copied").begin_object();
-  for (const Reason& reason : kReasonTexts) {
-    if ((to_ == ConvertTo::kJpeg) == (reason.why == NotPacked::kNoPacked))
-      json.member(reason.key, why_[static_cast<std::size_t>(reason.why)].count);
-  }
+  for (const CopyReason& reason : to_.reasons)
+    json.member(reason.key, why_[static_cast<std::size_t>(reason.why)].count);
   json.end_object().key("copied_files").begin_array();
-  for (const Reason& reason : kReasonTexts) {
+  for (const CopyReason& reason : to_.reasons) {
     for (const std::string& path : why_[static_cast<std::size_t>(reason.why)].named)
       json.begin_object().member("path", path).member("why", reason.key).end_object();
   }

@@ -17,7 +17,7 @@ class ConvertReport {
   // How many copied files are named of each reason.
   enum class Naming : std::uint8_t { kSome, kAll };
 
-  ConvertReport(ConvertTo to, Naming naming) : to_(to), naming_(naming) {}
+  ConvertReport(const TargetRow& to, Naming naming) : to_(to), naming_(naming) {}
 
   // `path`: of the source. Failures go to stderr: the first 100 of them, the others as a count.
   void add(const std::string& path, const Converted& file, Progress& progress);
@@ -34,7 +34,6 @@ class ConvertReport {
 
  private:
   static constexpr std::uint64_t kShown = 100;
-  static constexpr std::size_t kReasons = 7;     // of NotPacked
   static constexpr std::size_t kNamedMost = 10;  // of a reason
 
   struct Copied {
@@ -42,15 +41,15 @@ class ConvertReport {
     std::vector<std::string> named;
   };
 
-  void add_copied(const std::string& path, NotPacked why);
+  void add_copied(const std::string& path, WhyCopied why);
   std::string why_copied() const;
   void print_copied() const;
 
-  const ConvertTo to_;
+  const TargetRow& to_;
   const Naming naming_;
   std::uint64_t converted_ = 0, copied_ = 0, failed_ = 0, unreadable_ = 0, there_ = 0, deleted_ = 0, removed_ = 0;
   std::uint64_t bytes_before_ = 0, bytes_after_ = 0, bytes_copied_ = 0;
-  std::array<Copied, kReasons> why_{};
+  std::array<Copied, kWhyCopied> why_{};
 };
 
 }  // namespace millrace::cli

@@ -11,8 +11,8 @@
 namespace millrace::cli {
 namespace {
 
-// A file that is larger is no picture.
-constexpr std::uint64_t kMostJpeg = std::uint64_t{1} << 30;
+// No target makes a larger file.
+constexpr std::uint64_t kMostThere = std::uint64_t{1} << 33;
 
 Error taken(const std::string& path) {
   return Error{Code::kPrecondition,
@@ -37,7 +37,7 @@ Converted Converter::convert(const TreeFolder& folder, const TreeFile& file) {
   };
   auto source = SourceFile::open(path);
   if (!source) return failed(source.error());
-  auto done = plan_.to == ConvertTo::kPacked ? pack(*source, folder, file) : unpack(*source, folder, file);
+  auto done = make(*source, folder, file);
   if (!done) return failed(std::move(done).error());
   if (!plan_.delete_converted || file.by_link) return *done;
   if (!is_still(path, source->status()))
@@ -47,62 +47,33 @@ Converted Converter::convert(const TreeFolder& folder, const TreeFile& file) {
   return *done;
 }
 
-Result<Converted> Converter::pack(SourceFile& source, const TreeFolder& folder, const TreeFile& file) {
-  if (!is_jpeg_name(file.name) || source.size() > kMostJpeg) {
-    MILLRACE_TRY(Converted copied, copy(folder, file));
-    copied.why = NotPacked::kNoJpeg;
-    return copied;
-  }
+Result<Converted> Converter::make(SourceFile& source, const TreeFolder& folder, const TreeFile& file) {
+  if (!target_->takes(file.name) || source.size() > plan_.to.most_bytes) return copy(folder, file, plan_.to.not_taken);
   MILLRACE_TRY_VOID(source.read(source_));
-  const PackedName name = packed_name(file.name, folder.files);
-  const NotPacked why = packer_.pack(source_, name.ending, made_);
-  if (why != NotPacked::kNothing) {
-    MILLRACE_TRY(Converted copied, copy(folder, file));
-    copied.why = why;
-    return copied;
+  const Result<Made> made = target_->make({file.name, folder.files}, source_, made_);
+  if (!made) {
+    const std::string path = joined(joined(plan_.from, folder.path), file.name);
+    return Error{made.error().code, path + ' ' + made.error().message};
   }
+  if (made->name.empty()) return copy(folder, file, made->why);
   Converted done{.became = Became::kConverted, .bytes_read = source_.size(), .bytes_written = made_.size()};
-  const std::string into = joined(plan_.into, folder.path), path = joined(into, name.name);
-  MILLRACE_TRY(const bool fresh, place(made_, into, name.name, source.status()));
+  const std::string into = joined(plan_.into, folder.path), path = joined(into, made->name);
+  MILLRACE_TRY(const bool fresh, place(made_, into, made->name, source.status()));
   done.was_there = !fresh;
-  if ((!fresh || plan_.delete_converted) && !becomes(path, source_)) return taken(path);
+  if ((!fresh || plan_.delete_converted) && !has_made(path)) return taken(path);
   return done;
 }
 
-Result<Converted> Converter::unpack(SourceFile& source, const TreeFolder& folder, const TreeFile& file) {
-  if (!is_packed_name(file.name)) return copy(folder, file);
-  MILLRACE_TRY_VOID(source.read(source_));
-  if (is_jpeg(source_)) {
-    MILLRACE_TRY(Converted copied, copy(folder, file));
-    copied.why = NotPacked::kNoPacked;
-    return copied;
-  }
-  kernels::mrp::PackedFile packed;
-  std::string wrong = read_packed_file(source_, packed);
-  if (wrong.empty() && packed.way_back == kernels::mrp::WayBack::kNo) return copy(folder, file);
-  const std::string name = jpeg_name(file.name, packed.ending);
-  if (wrong.empty()) wrong = packer_.restore(source_, made_);
-  const std::string path = joined(joined(plan_.from, folder.path), file.name);
-  if (!wrong.empty()) return Error{Code::kInvalid, path + " is damaged: " + wrong};
-  Converted done{.became = Became::kConverted, .bytes_read = source_.size(), .bytes_written = made_.size()};
-  const std::string into = joined(plan_.into, folder.path), target = joined(into, name);
-  MILLRACE_TRY(const bool fresh, place(made_, into, name, source.status()));
-  done.was_there = !fresh;
-  if (fresh && !plan_.delete_converted) return done;
-  MILLRACE_TRY(SourceFile there, SourceFile::open(target));
-  if (there.size() != made_.size()) return taken(target);
-  MILLRACE_TRY_VOID(there.read(there_));
-  if (there_ != made_) return taken(target);
-  return done;
-}
-
-Result<Converted> Converter::copy(const TreeFolder& folder, const TreeFile& file) {
+Result<Converted> Converter::copy(const TreeFolder& folder, const TreeFile& file, WhyCopied why) {
   const std::string into = joined(plan_.into, folder.path), target = joined(into, file.name);
   const std::string path = joined(joined(plan_.from, folder.path), file.name);
   MILLRACE_TRY(SourceFile source, SourceFile::open(path));
   MILLRACE_TRY(const bool fresh, place_copy(source, into, file.name));
-  Converted done{
-      .became = Became::kCopied, .was_there = !fresh, .bytes_read = source.size(), .bytes_written = source.size()};
+  Converted done{.became = Became::kCopied,
+                 .why = why,
+                 .was_there = !fresh,
+                 .bytes_read = source.size(),
+                 .bytes_written = source.size()};
   if (done.was_there || plan_.delete_converted) {
     MILLRACE_TRY(const bool equal, equal_files(path, target));
     if (!equal) return taken(target);
@@ -132,11 +103,10 @@ Result<bool> Converter::place_copy(SourceFile& source, const std::string& folder
   return file.publish(source.status(), sync());
 }
 
-// Whether the packed file on the disk becomes these bytes again.
-bool Converter::becomes(const std::string& packed_path, const std::vector<std::uint8_t>& jpeg) {
-  auto there = SourceFile::open(packed_path);
-  return there && there->size() <= 4 * kMostJpeg && there->read(there_) && packer_.restore(there_, back_).empty() &&
-         back_ == jpeg;
+// Whether the file on the disk is what the target made, or as good as that.
+bool Converter::has_made(const std::string& path) {
+  auto there = SourceFile::open(path);
+  return there && there->size() <= kMostThere && there->read(there_) && target_->is_of_last(there_);
 }
 
 Result<bool> Converter::equal_files(const std::string& a, const std::string& b) {

@@ -75,14 +75,14 @@ bool is_jpeg(FileBytes file) {
   return file.size() >= 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF;
 }
 
-NotPacked FilePacker::pack(FileBytes jpeg_untrusted, std::string_view ending, std::vector<std::uint8_t>& packed) {
-  if (!is_jpeg(jpeg_untrusted)) return NotPacked::kNoJpeg;
+WhyCopied FilePacker::pack(FileBytes jpeg_untrusted, std::string_view ending, std::vector<std::uint8_t>& packed) {
+  if (!is_jpeg(jpeg_untrusted)) return WhyCopied::kNoJpeg;
   const auto header = kernels::jpeg::read_header(jpeg_untrusted);
-  if (!header) return has_many_scans(jpeg_untrusted) ? NotPacked::kProgressive : NotPacked::kNotOurs;
-  if (const NotPacked why = read_blocks(*header, image_, scan_); why != NotPacked::kNothing) return why;
+  if (!header) return has_many_scans(jpeg_untrusted) ? WhyCopied::kProgressive : WhyCopied::kNotOurs;
+  if (const WhyCopied why = read_blocks(*header, image_, scan_); why != WhyCopied::kNothing) return why;
   const std::size_t scan_at = jpeg_untrusted.size() - header->scan.size();
   if (scan_.size() > header->scan.size() || !std::equal(scan_.begin(), scan_.end(), header->scan.begin()))
-    return NotPacked::kOwnWay;
+    return WhyCopied::kOwnWay;
   const kernels::jpeg::ScanPadding& padding = writer_.padding();
   const kernels::mrp::PackedFile file{.way_back = kernels::mrp::WayBack::kYes,
                                       .front = jpeg_untrusted.first(scan_at),
@@ -93,23 +93,23 @@ NotPacked FilePacker::pack(FileBytes jpeg_untrusted, std::string_view ending, st
                                       .ending = std::string(ending),
                                       .jpeg_bytes = jpeg_untrusted.size(),
                                       .jpeg_hash = kernels::mrp::hash_of(jpeg_untrusted)};
-  if (!write_packed_file(file, packed)) return NotPacked::kOwnWay;
+  if (!write_packed_file(file, packed)) return WhyCopied::kOwnWay;
   const bool same = restore(packed, restored_).empty() && std::ranges::equal(restored_, jpeg_untrusted);
-  return same ? NotPacked::kNothing : NotPacked::kOwnWay;
+  return same ? WhyCopied::kNothing : WhyCopied::kOwnWay;
 }
 
-NotPacked FilePacker::read_blocks(const Header& header, std::vector<std::uint8_t>& image,
+WhyCopied FilePacker::read_blocks(const Header& header, std::vector<std::uint8_t>& image,
                                   std::vector<std::uint8_t>& scan) {
   scan.clear();
-  if (!encoder_.begin(header) || !writer_.begin_like(header, header.scan, scan)) return NotPacked::kNotOurs;
+  if (!encoder_.begin(header) || !writer_.begin_like(header, header.scan, scan)) return WhyCopied::kNotOurs;
   BothWays both(header, encoder_, writer_);
   const std::int64_t blocks = kernels::packed::grid_of(header).blocks();
   const auto outcome = decoder_.decode_blocks(header, blocks, blocks, both);
-  if (!both.held()) return NotPacked::kTooLarge;
-  if (!both.written()) return NotPacked::kOwnWay;
-  if (outcome != kernels::jpeg::Outcome::kDecoded) return NotPacked::kNotOurs;
-  if (!encoder_.finish(image)) return NotPacked::kTooLarge;
-  return writer_.finish() ? NotPacked::kNothing : NotPacked::kOwnWay;
+  if (!both.held()) return WhyCopied::kTooLarge;
+  if (!both.written()) return WhyCopied::kOwnWay;
+  if (outcome != kernels::jpeg::Outcome::kDecoded) return WhyCopied::kNotOurs;
+  if (!encoder_.finish(image)) return WhyCopied::kTooLarge;
+  return writer_.finish() ? WhyCopied::kNothing : WhyCopied::kOwnWay;
 }
 
 std::string FilePacker::restore(std::vector<std::uint8_t>& packed_untrusted, std::vector<std::uint8_t>& jpeg) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/cli/convert/why_copied.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/mrp/restore.h"
 #include "kernels/packed/encoder.h"
@@ -13,17 +14,6 @@
 namespace millrace::cli {
 
 using FileBytes = std::span<const std::uint8_t>;
-
-// What a file is that cannot become a packed one and come back as it was.
-enum class NotPacked : std::uint8_t {
-  kNothing,      // it can
-  kNoJpeg,       // of another format
-  kProgressive,  // or with its components in several scans
-  kNotOurs,      // damaged, or of a kind that our decoder does not take
-  kTooLarge,     // coefficients that no picture has
-  kOwnWay,       // its encoder chose codes that others do not
-  kNoPacked,     // on the way back: it has a packed file's name, and is a JPEG file
-};
 
 bool is_jpeg(FileBytes file);  // by how it begins
 
@@ -33,14 +23,14 @@ class FilePacker {
 
   // `packed` is the packed file if the answer is kNothing: restored in memory, it was `jpeg` byte for byte.
   // `ending`: of the file's name, without the dot.
-  NotPacked pack(FileBytes jpeg_untrusted, std::string_view ending, std::vector<std::uint8_t>& packed);
+  WhyCopied pack(FileBytes jpeg_untrusted, std::string_view ending, std::vector<std::uint8_t>& packed);
 
   // The way back. Empty: `jpeg` is the file; otherwise what is wrong. Grows `packed_untrusted` by readable bytes, and
   // shrinks it again.
   std::string restore(std::vector<std::uint8_t>& packed_untrusted, std::vector<std::uint8_t>& jpeg);
 
  private:
-  NotPacked read_blocks(const kernels::jpeg::Header& header, std::vector<std::uint8_t>& image,
+  WhyCopied read_blocks(const kernels::jpeg::Header& header, std::vector<std::uint8_t>& image,
                         std::vector<std::uint8_t>& scan);
 
   kernels::jpeg::Decoder decoder_;

@@ -17,7 +17,7 @@ inline std::vector<std::byte> make_mrp(std::span<const std::byte> jpeg, std::str
   cli::FilePacker packer;
   std::vector<std::uint8_t> packed;
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(jpeg.data()), jpeg.size());
-  if (packer.pack(bytes, ending, packed) != cli::NotPacked::kNothing)
+  if (packer.pack(bytes, ending, packed) != cli::WhyCopied::kNothing)
     throw std::runtime_error("this JPEG file cannot be packed");
   std::vector<std::byte> file(packed.size());
   std::memcpy(file.data(), packed.data(), packed.size());

@@ -16,19 +16,19 @@ namespace millrace {
 namespace {
 
 using cli::FilePacker;
-using cli::NotPacked;
+using cli::WhyCopied;
 using kernels::mrp::PackedFile;
 using kernels::mrp::read_packed_file;
 using Bytes8 = std::vector<std::uint8_t>;
 
-NotPacked pack(const File& jpeg, Bytes8& packed) {
+WhyCopied pack(const File& jpeg, Bytes8& packed) {
   static FilePacker packer;
   return packer.pack(file_bytes(jpeg), "jpg", packed);
 }
 
 Bytes8 packed_of(const File& jpeg) {
   Bytes8 packed;
-  REQUIRE(pack(jpeg, packed) == NotPacked::kNothing);
+  REQUIRE(pack(jpeg, packed) == WhyCopied::kNothing);
   return packed;
 }
 
@@ -171,11 +171,11 @@ TEST_CASE("random streams come back byte for byte, or are not packed", "[kernels
     File file = write_jpeg(stream).bytes;
     if (i % 4 == 0) file.insert(file.end(), {std::byte{0}, std::byte{0xFF}, std::byte{0xD9}, std::byte{7}});
     Bytes8 packed, jpeg;
-    const NotPacked why = pack(file, packed);
+    const WhyCopied why = pack(file, packed);
     CAPTURE(i, static_cast<int>(why));
-    if (why != NotPacked::kNothing) {
+    if (why != WhyCopied::kNothing) {
       const bool usual = is_plain(stream) && !stream.style.needless_runs && !stream.style.odd_ends;
-      REQUIRE((!usual || why == NotPacked::kNotOurs || why == NotPacked::kTooLarge));
+      REQUIRE((!usual || why == WhyCopied::kNotOurs || why == WhyCopied::kTooLarge));
       continue;
     }
     ++packed_ones;
@@ -192,10 +192,10 @@ TEST_CASE("test images come back byte for byte, or are not packed", "[kernels]")
     if (!path) return;
     for (const auto& [name, file] : files_in(*path)) {
       Bytes8 packed, jpeg;
-      const NotPacked why = pack(file, packed);
+      const WhyCopied why = pack(file, packed);
       CAPTURE(name, static_cast<int>(why));
-      if (folder == std::string("png-suite")) REQUIRE(why != NotPacked::kNothing);
-      if (why != NotPacked::kNothing) continue;
+      if (folder == std::string("png-suite")) REQUIRE(why != WhyCopied::kNothing);
+      if (why != WhyCopied::kNothing) continue;
       ++packed_ones;
       photos += folder == std::string("photos") ? 1 : 0;
       REQUIRE(restore(packed, jpeg) == "");
@@ -209,13 +209,13 @@ TEST_CASE("test images come back byte for byte, or are not packed", "[kernels]")
 TEST_CASE("what cannot be packed is told apart", "[kernels]") {
   Bytes8 packed;
   const File good = small_jpeg();
-  REQUIRE(pack(make_png({.pixels = make_pixels(9, 9, 3, 1)}), packed) == NotPacked::kNoJpeg);
-  REQUIRE(pack({}, packed) == NotPacked::kNoJpeg);
+  REQUIRE(pack(make_png({.pixels = make_pixels(9, 9, 3, 1)}), packed) == WhyCopied::kNoJpeg);
+  REQUIRE(pack({}, packed) == WhyCopied::kNoJpeg);
   REQUIRE(pack(make_jpeg({.pixels = make_pixels(33, 20, 3, 7), .progressive = true}), packed) ==
-          NotPacked::kProgressive);
-  REQUIRE(pack(make_jpeg({.pixels = make_pixels(33, 20, 4, 7)}), packed) == NotPacked::kNotOurs);
-  REQUIRE(pack(File(good.begin(), good.end() - 2), packed) == NotPacked::kNotOurs);  // without EOI
-  REQUIRE(pack(File(good.begin(), good.begin() + 30), packed) == NotPacked::kNotOurs);
+          WhyCopied::kProgressive);
+  REQUIRE(pack(make_jpeg({.pixels = make_pixels(33, 20, 4, 7)}), packed) == WhyCopied::kNotOurs);
+  REQUIRE(pack(File(good.begin(), good.end() - 2), packed) == WhyCopied::kNotOurs);  // without EOI
+  REQUIRE(pack(File(good.begin(), good.begin() + 30), packed) == WhyCopied::kNotOurs);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// JPEG files to packed files, and back: the same bytes. Thread-safe: plain functions; what they make is Thread-bound(its
+// owner).
+#pragma once
+
+#include <memory>
+
+#include "client/cli/convert/target.h"
+
+namespace millrace::cli {
+
+std::unique_ptr<ConvertTarget> create_packed_target();
+std::unique_ptr<ConvertTarget> create_jpeg_target();
+
+}  // namespace millrace::cli
