@@ -4,8 +4,8 @@
 #include <string>
 
 #include "daemon/formats/codec_memory.h"
-#include "daemon/formats/orientation.h"
 #include "daemon/heif/heif_boxes.h"
+#include "proto/base/exif_orientation.h"
 
 namespace millrace {
 namespace {

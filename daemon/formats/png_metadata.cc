@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "daemon/formats/inflated_text.h"
-#include "daemon/formats/orientation.h"
+#include "proto/base/exif_orientation.h"
 
 namespace millrace {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "daemon/fetch/open/caller_rights.h"
-#include "daemon/formats/orientation.h"
+#include "proto/base/exif_orientation.h"
 #include "proto/base/result.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

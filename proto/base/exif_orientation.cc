@@ -1,4 +1,4 @@
-#include "daemon/formats/orientation.h"
+#include "proto/base/exif_orientation.h"
 
 #include <bit>
 
