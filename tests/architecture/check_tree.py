@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     "proto/cuda": set(),
     "proto/trace": set(),
     "client": {"proto/rpc", "proto/shm", "proto/cuda"},
-    "client/cli": {"client", "proto/rpc", "proto/shm", "proto/trace", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu"},
+    "client/cli": {"client", "proto/rpc", "proto/shm", "proto/trace", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu", "kernels/l3", "kernels/raster"},
     "kernels/base": set(),
     "kernels/augment": {"kernels/base"},
     "kernels/jpeg": {"kernels/base"},

@@ -1,4 +1,4 @@
-// millrace convert: a folder as packed files, and back. Needs no daemon.
+// millrace convert: a folder as packed or L3 files, and back. Needs no daemon.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/file.h>
@@ -38,7 +38,7 @@ const std::map<std::string, const TargetRow*> kTo = [] {
 }();
 
 struct ConvertOptions {
-  std::string to = "packed", from, into;
+  std::string to = "packed", from, into, effort = "best", version = "2";
   std::uint32_t jobs = 0;  // 0: one a processor
   bool delete_converted = false;
   bool json = false;
@@ -46,22 +46,33 @@ struct ConvertOptions {
 };
 
 constexpr const char* kConvertFooter =
-    "A packed file (.mrp) holds a JPEG file's coefficients without loss, so that the daemon decodes it several times "
-    "as "
-    "fast from the first epoch on, and all else of the JPEG file, so that --to jpeg gives the very same bytes. Each "
-    "packed file is turned back and compared before it counts. Folders and names stay, but for the ending; the packed "
-    "file keeps the old one. What cannot be packed and come back (PNG, WebP, progressive or damaged JPEG, JPEG of rare "
-    "kinds) is copied as it is, and named with the reason: ten of each, or all with --verbose.\n"
-    "Packed files have some 1.2 times the bytes of photographs' files, and up to 2.3 times those of strongly "
-    "compressed ones.\n"
-    "Nothing is written over. After Ctrl-C, or when the disk was full, the same command goes on where it was: what is "
-    "there is compared, not made again. A folder that cannot be read is named and passed over, and the status is 1. "
-    "Links are followed. --delete deletes none whose target is still there, nor "
-    "anything that only a link leads to; folders that it emptied go. Needs no daemon.\n\n"
+    "Packed files (.mrp): --to packed and --to jpeg. A packed file holds a JPEG file's coefficients without loss, so "
+    "that the daemon decodes it several times as fast from the first epoch on. It holds all else of the JPEG file as "
+    "well, so that --to jpeg gives the very same bytes. Each packed file is turned back and compared before it counts. "
+    "What cannot be packed and come back (PNG, WebP, progressive or damaged JPEG, JPEG of rare kinds) is copied as it "
+    "is. Packed files have some 1.2 times the bytes of photographs' files, and up to 2.3 times those of strongly "
+    "compressed ones.\n\n"
+    "L3 files (.l3): --to l3 and --to png. An L3 file holds the pixels of a PNG, PNM, BMP, TIFF or lossless WebP file "
+    "without loss, in tiles that decode many times as fast as PNG: all channels, 8 and 16 bits, palettes, orientation. "
+    "Grey of 1, 2 or 4 bits becomes 8. Each L3 file is decoded again and every sample compared before it counts. "
+    "--to png gives these pixels as PNG, not the bytes of the file that there was. EXIF, ICC profiles and XMP of PNG "
+    "and "
+    "WebP are kept, of TIFF its ICC profile, XMP and orientation. Other metadata is dropped: texts, times, gamma, "
+    "resolution. What L3 does not hold is copied as it is: CMYK, floating point, more than 16 bits or 4 channels, "
+    "animations, lossy WebP, PNG with one transparent colour. A damaged file is named and passed over, and the status "
+    "is 1. Files of --version 1 are for the decoder of the format's authors: RGB of 8 bits, upright, sides that are "
+    "multiples of 64, without metadata and checksums.\n\n"
+    "Folders and names stay, but for the ending. Copied files are named with the reason: ten of each, or all with "
+    "--verbose. Nothing is written over. After Ctrl-C, or when the disk was full, the same command goes on where it "
+    "was: what is there is compared, not made again. A folder that cannot be read is named and passed over, and the "
+    "status is 1. Links are followed. --delete deletes none whose target is still there, nor anything that only a link "
+    "leads to; folders that it emptied go. Needs no daemon.\n\n"
     "Examples:\n"
     "  millrace convert --to packed /data/train /data/train-packed\n"
     "  millrace run --private --dataset /data/train-packed --shuffle\n"
     "  millrace convert --to jpeg /data/train-packed /data/train-again\n"
+    "  millrace convert --to l3 /data/scans /data/scans-l3\n"
+    "  millrace convert --to png /data/scans-l3 /data/scans-again\n"
     "  millrace convert --to packed --delete old new      each source goes once its packed file was read back from "
     "disk";
 
@@ -236,8 +247,11 @@ int convert(const ConvertOptions& options) {
   const Result<std::string> into = folder_to_fill(*from, options.into);
   if (!into) return std::fprintf(stderr, "millrace: %s\n", printable(into.error().message).c_str()), kFailed;
   watch_for_interrupt();
-  const ConvertPlan plan{
-      .to = *kTo.at(options.to), .from = *from, .into = *into, .delete_converted = options.delete_converted};
+  const ConvertPlan plan{.to = *kTo.at(options.to),
+                         .options = {.fast = options.effort == "fast", .version1 = options.version == "1"},
+                         .from = *from,
+                         .into = *into,
+                         .delete_converted = options.delete_converted};
   Conversion conversion(options, plan);
   const Result<void> ended = conversion.run();
   if (conversion.report().done() + conversion.report().failed() > 0) {
@@ -254,13 +268,21 @@ int convert(const ConvertOptions& options) {
 
 void add_convert(Command app, Chosen& chosen) {
   auto options = std::make_shared<ConvertOptions>();  // shared with the callback
-  const Command command = app.subcommand("convert", "A folder of JPEG files as packed files, and back.");
+  const Command command = app.subcommand("convert", "A folder of pictures as packed or L3 files, and back.");
   command.option("--to", options->to, "what files are to become")
       .required()
       .check(one_of(kTo))
-      .type_name("packed|jpeg");
+      .type_name("packed|jpeg|l3|png");
   command.option("folder", options->from, "the folder with the files").required().check(not_empty());
   command.option("out", options->into, "the folder to fill; made if it is not there").required().check(not_empty());
+  command.option("--effort", options->effort, "of --to l3: fast tries less, and makes larger files")
+      .check(one_of({"fast", "best"}))
+      .type_name("fast|best")
+      .show_default();
+  command.option("--version", options->version, "of --to l3: of the format; 1 is for its authors' decoder")
+      .check(one_of({"1", "2"}))
+      .type_name("1|2")
+      .show_default();
   command.option("--jobs", options->jobs, "files at a time (default: one a processor)").check(whole_number(1, 1024));
   command.flag(
       "--delete", options->delete_converted,
@@ -269,7 +291,13 @@ void add_convert(Command app, Chosen& chosen) {
   command.flag("--verbose", options->verbose, "name all files that were copied, not ten of each reason");
   command.flag("--json", options->json, "print one JSON object at the end");
   command.footer(kConvertFooter);
-  command.callback([options, &chosen] { chosen = [options] { return convert(*options); }; });
+  command.callback([options, command, &chosen] {
+    for (const char* name : {"--effort", "--version"}) {
+      if (options->to != "l3" && command.has(name)) reject(name, "belongs to --to l3");
+    }
+    if (options->version == "1" && command.has("--effort")) reject("--effort", "belongs to --version 2");
+    chosen = [options] { return convert(*options); };
+  });
 }
 
 }  // namespace millrace::cli

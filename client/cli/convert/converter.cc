@@ -56,7 +56,7 @@ Result<Converted> Converter::make(SourceFile& source, const TreeFolder& folder, 
     return Error{made.error().code, path + ' ' + made.error().message};
   }
   if (made->name.empty()) return copy(folder, file, made->why);
-  Converted done{.became = Became::kConverted, .bytes_read = source_.size(), .bytes_written = made_.size()};
+  Converted done{.became = Became::kConverted, .bytes_read = source.size(), .bytes_written = made_.size()};
   const std::string into = joined(plan_.into, folder.path), path = joined(into, made->name);
   MILLRACE_TRY(const bool fresh, place(made_, into, made->name, source.status()));
   done.was_there = !fresh;

@@ -18,6 +18,7 @@ namespace millrace::cli {
 
 struct ConvertPlan {
   const TargetRow& to;
+  TargetOptions options{};
   std::string from, into;         // folders; `into` exists
   bool delete_converted = false;  // sources that the other folder has, once that was seen on its disk
 };
@@ -41,7 +42,7 @@ struct Converted {
 // Thread-bound(its owner); several work on one plan at a time.
 class Converter {
  public:
-  explicit Converter(const ConvertPlan& plan) : plan_(plan), target_(plan.to.create()) {}
+  explicit Converter(const ConvertPlan& plan) : plan_(plan), target_(plan.to.create(plan.options)) {}
 
   // REQUIRES: folder's counterpart is there.
   Converted convert(const TreeFolder& folder, const TreeFile& file);

@@ -76,7 +76,7 @@ bool is_jpeg(FileBytes file) {
 }
 
 WhyCopied FilePacker::pack(FileBytes jpeg_untrusted, std::string_view ending, std::vector<std::uint8_t>& packed) {
-  if (!is_jpeg(jpeg_untrusted)) return WhyCopied::kNoJpeg;
+  if (!is_jpeg(jpeg_untrusted)) return WhyCopied::kOtherFormat;
   const auto header = kernels::jpeg::read_header(jpeg_untrusted);
   if (!header) return has_many_scans(jpeg_untrusted) ? WhyCopied::kProgressive : WhyCopied::kNotOurs;
   if (const WhyCopied why = read_blocks(*header, image_, scan_); why != WhyCopied::kNothing) return why;

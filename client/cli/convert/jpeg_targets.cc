@@ -55,11 +55,11 @@ class JpegTarget final : public ConvertTarget {
 
 }  // namespace
 
-std::unique_ptr<ConvertTarget> create_packed_target() {
+std::unique_ptr<ConvertTarget> create_packed_target(const TargetOptions&) {
   return std::make_unique<PackedTarget>();
 }
 
-std::unique_ptr<ConvertTarget> create_jpeg_target() {
+std::unique_ptr<ConvertTarget> create_jpeg_target(const TargetOptions&) {
   return std::make_unique<JpegTarget>();
 }
 

@@ -8,7 +8,7 @@
 
 namespace millrace::cli {
 
-std::unique_ptr<ConvertTarget> create_packed_target();
-std::unique_ptr<ConvertTarget> create_jpeg_target();
+std::unique_ptr<ConvertTarget> create_packed_target(const TargetOptions&);
+std::unique_ptr<ConvertTarget> create_jpeg_target(const TargetOptions&);
 
 }  // namespace millrace::cli

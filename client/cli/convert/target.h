@@ -4,21 +4,26 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "client/cli/convert/names.h"
 #include "client/cli/convert/why_copied.h"
 #include "proto/base/result.h"
 
 namespace millrace::cli {
 
-// `siblings`: the names of all files in its folder.
 struct NamedFile {
   std::string_view name;
-  const std::set<std::string, std::less<>>& siblings;
+  const Siblings& siblings;
+};
+
+// Of L3 files alone.
+struct TargetOptions {
+  bool fast = false;      // the encoder tries less
+  bool version1 = false;  // as the format's authors published it
 };
 
 // What became of a file's bytes.
@@ -56,7 +61,7 @@ struct TargetRow {
   std::uint64_t most_bytes;  // a file that is larger is copied
   WhyCopied not_taken;       // why files are copied that it does not take
   std::span<const CopyReason> reasons;
-  std::unique_ptr<ConvertTarget> (*create)();
+  std::unique_ptr<ConvertTarget> (*create)(const TargetOptions& options);
 };
 
 std::span<const TargetRow> target_rows();

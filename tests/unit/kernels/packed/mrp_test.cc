@@ -209,8 +209,8 @@ TEST_CASE("test images come back byte for byte, or are not packed", "[kernels]")
 TEST_CASE("what cannot be packed is told apart", "[kernels]") {
   Bytes8 packed;
   const File good = small_jpeg();
-  REQUIRE(pack(make_png({.pixels = make_pixels(9, 9, 3, 1)}), packed) == WhyCopied::kNoJpeg);
-  REQUIRE(pack({}, packed) == WhyCopied::kNoJpeg);
+  REQUIRE(pack(make_png({.pixels = make_pixels(9, 9, 3, 1)}), packed) == WhyCopied::kOtherFormat);
+  REQUIRE(pack({}, packed) == WhyCopied::kOtherFormat);
   REQUIRE(pack(make_jpeg({.pixels = make_pixels(33, 20, 3, 7), .progressive = true}), packed) ==
           WhyCopied::kProgressive);
   REQUIRE(pack(make_jpeg({.pixels = make_pixels(33, 20, 4, 7)}), packed) == WhyCopied::kNotOurs);
