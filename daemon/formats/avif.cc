@@ -5,7 +5,7 @@
 
 #include "daemon/formats/codec_memory.h"
 #include "daemon/heif/heif_boxes.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 
 namespace millrace {
 namespace {

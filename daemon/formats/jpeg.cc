@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/formats/codec_memory.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 
 namespace millrace {
 namespace {

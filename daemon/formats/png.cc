@@ -1,7 +1,7 @@
 #include "daemon/formats/png.h"
 
 #include "daemon/formats/codec_memory.h"
-#include "daemon/formats/png_metadata.h"
+#include "proto/metadata/png_metadata.h"
 
 namespace millrace {
 namespace {
@@ -54,7 +54,11 @@ Result<ImageHeader> read_png_header(ByteReader bytes_untrusted, Metadata metadat
   const auto width = bytes_untrusted.big32(data), height = bytes_untrusted.big32(data + 4);
   if (!height || !bytes_untrusted.u8(data + 12)) return cut_off("the IHDR chunk");
   ImageHeader header{.size = {*width, *height}, .has = read_features(bytes_untrusted, data)};
-  if (metadata == Metadata::kRead) MILLRACE_TRY_VOID(read_png_metadata(bytes_untrusted, header));
+  if (metadata == Metadata::kRead) {
+    MILLRACE_TRY(const StatedOrientation stated, read_png_metadata(bytes_untrusted));
+    header.exif = stated.exif;
+    header.xmp = stated.xmp;
+  }
   return header;
 }
 

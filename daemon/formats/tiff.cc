@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "daemon/formats/codec_memory.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 
 namespace millrace {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "daemon/formats/codec_memory.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 
 namespace millrace {
 namespace {

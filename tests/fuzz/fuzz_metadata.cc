@@ -6,8 +6,8 @@
 #include <span>
 
 #include "daemon/fetch/open/caller_rights.h"
-#include "proto/base/exif_orientation.h"
 #include "proto/base/result.h"
+#include "proto/metadata/exif_orientation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace millrace;

@@ -7,7 +7,8 @@ MILLRACE is the built command line, TOOL the built millrace_decode_tool; FOLDER 
 MILLRACE_TEST_DATA; without it only pictures that are made here are compared). Of each picture the PNG file that comes back is compared:
 samples in the mode that Pillow gives the source, numbers and colours of palettes, samples of 16 bits, EXIF, ICC profile, XMP, and what
 exif_transpose() makes of it. The daemon's decoder makes Pillow's pixels of the L3 file. A file that Pillow refuses must be named and must be
-missing. A file that L3 does not hold must be copied with its reason. Exit status 77: Pillow or numpy is missing.
+missing. A file that L3 does not hold must be copied with its reason. Of the odd files of the other comparisons the daemon makes the same tensor
+as of their L3 files. Exit status 77: Pillow or numpy is missing.
 """
 
 import argparse
@@ -22,6 +23,9 @@ import sys
 import tempfile
 import zlib
 
+import odd_files
+import raster_files
+import tiff_files
 from decode_tool import Tool
 from made_pictures import exif_with, random_image, saved
 from pillow_side import Image, ImageOps, Picture, numpy
@@ -121,6 +125,31 @@ def make_copied(rng):
     yield "copied13.pgm", b"P5 2 1 15\n\1\2", "scaled"
     yield "copied14.pgm", b"P2 2 1 255\n1 2", "rare_kind"
     yield "copied15.ppm", b"P6 1 1 65535\n123456", "scaled"
+
+
+class Collector:
+    """Takes what the files of other comparisons are given to pillow_decode.Comparison for."""
+
+    def __init__(self):
+        self.files = {}
+
+    def compare(self, name, data, crops=0):
+        suffix = next((known for known in ("png", "webp", "bmp", "pnm", "tiff") if known in name.split()[0]), None)
+        if suffix and data:
+            self.files[f"odd{len(self.files)}.{suffix}"] = name, data
+
+    def expect_pixels(self, name, data, pixels):
+        self.compare(name, data)
+
+
+def make_odd(rng):
+    """{file: (what it is, its bytes)}: every kind of pixels, of chunks and of directories, whole and damaged."""
+    collector = Collector()
+    for module in (tiff_files, raster_files, odd_files):
+        for name, function in vars(module).items():
+            if name.startswith("compare_") and not any(other in name for other in ("gif", "jpeg")):
+                function(collector, rng)
+    return collector.files
 
 
 # --- comparing ---
@@ -224,6 +253,37 @@ def compare_folder(comparison, millrace, names, expected):
             comparison.fail(name, "it is missing, and nothing was said")
 
 
+def compare_odd(comparison, millrace, rng):
+    """What is converted has the tensor of its source. What the daemon decodes is converted or copied, and what it refuses is neither.
+
+    libspng's verdict on a damaged PNG may be another: it leaves chunks aside that Pillow reads, and wants the last chunk.
+    """
+    folder, tool, files = comparison.folder, comparison.tool, make_odd(rng)
+    os.makedirs(f"{folder}/odd")
+    for file, (_, data) in files.items():
+        with open(f"{folder}/odd/{file}", "wb") as out:
+            out.write(data)
+    _, told, _ = convert(millrace, "l3", f"{folder}/odd", f"{folder}/odd_l3")
+    _, back, errors = convert(millrace, "png", f"{folder}/odd_l3", f"{folder}/odd_back")
+    copied = {one["path"] for one in told["copied_files"]}
+    for file, (name, data) in files.items():
+        code, tensor = tool.make(data)
+        path = f"{folder}/odd_l3/{os.path.splitext(file)[0]}.l3"
+        if file in copied or ((code == 0) != os.path.exists(path) and file.endswith(".png")):
+            continue
+        if (code == 0) != os.path.exists(path):
+            comparison.fail(name, f"the daemon's code is {code}, and the L3 file is {'there' if code else 'missing'}")
+        elif code == 0:
+            with open(path, "rb") as l3:
+                if tool.make(l3.read()) != (code, tensor):
+                    comparison.fail(name, "its L3 file has another tensor")
+            comparison.compared += 1
+    if back["failed"] or back["converted"] + back["why_copied"]["metadata"] != told["converted"]:
+        comparison.fail("odd", f"{back['converted']} of {told['converted']} came back: {errors}")
+    if told["converted"] < 1000 or told["copied"] < 100:
+        comparison.fail("odd", f"{told['converted']} converted, {told['copied']} copied: too few to say anything")
+
+
 def compare_version_1(comparison, millrace, rng):
     folder = comparison.folder
     os.makedirs(f"{folder}/in1")
@@ -275,6 +335,7 @@ def main():
         for name, (_, pixels) in deep.items():
             comparison.compare_16_bits(name, pixels)
         compare_version_1(comparison, arguments.millrace, rng)
+        compare_odd(comparison, arguments.millrace, rng)
     print(f"{comparison.compared} pictures equal to Pillow's, {comparison.refused} refused, {comparison.copied} copied: {len(comparison.failures)} failures")
     return 1 if comparison.failures or comparison.compared < 200 * bool(arguments.data) else 0
 

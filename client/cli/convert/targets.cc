@@ -35,7 +35,7 @@ constexpr std::array<CopyReason, 11> kWhyNotL3{{
      "that version 1 does not hold: RGB of 8 bits, upright, with sides that are multiples of 64"},
 }};
 constexpr std::array<CopyReason, 1> kWhyNotPng{{
-    {WhyCopied::kMetadata, "metadata", "with metadata that PNG does not hold"},
+    {WhyCopied::kMetadata, "metadata", "with metadata that PNG does not hold, or EXIF of another orientation"},
 }};
 constexpr TargetRow::Words picture_words(const char* from, const char* into) {
   return {.doing = "converting",

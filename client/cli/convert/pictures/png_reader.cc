@@ -1,5 +1,5 @@
-// PNG, by libspng: every colour type and depth, interlaced or not. Metadata: eXIf, iCCP, and what bears on orientation by
-// the rules of Pillow's PngImagePlugin: EXIF in a text, as digits too, and XMP.
+// PNG, by libspng: every colour type and depth, interlaced or not. Metadata: eXIf, iCCP and XMP. The orientation may also
+// stand in texts (proto/metadata/png_metadata.h).
 #include <spng.h>
 
 #include <array>
@@ -10,6 +10,7 @@
 
 #include "client/cli/convert/pictures/lossless_reader.h"
 #include "proto/base/byte_reader.h"
+#include "proto/metadata/png_metadata.h"
 
 namespace millrace::cli {
 namespace {
@@ -90,59 +91,26 @@ Result<void> read_png_palette(spng_ctx* context, StoredPicture& picture) {
 
 // --- metadata ---
 
-// ImageMagick's form: an empty line, the kind, the length, and lines of digits.
-std::vector<std::uint8_t> exif_in_digits(std::string_view text) {
-  for (int line = 0; line < 3; ++line) {
-    const std::size_t end = text.find('\n');
-    if (end == text.npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  std::vector<std::uint8_t> exif;
-  unsigned number = 1;  // and the digits behind it
-  for (const char c : text) {
-    constexpr std::string_view kDigits = "0123456789abcdef", kBlanks = " \n\r\t";
-    const std::size_t digit = kDigits.find(c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c);
-    if (digit == kDigits.npos && kBlanks.find(c) == kBlanks.npos) return {};
-    if (digit == kDigits.npos) continue;
-    number = number << 4U | static_cast<unsigned>(digit);
-    if (number < 0x100) continue;
-    exif.push_back(static_cast<std::uint8_t>(number));
-    number = 1;
-  }
-  drop_exif_prefix(exif);
-  return exif;
-}
-
-// Of several texts of a kind the last one counts.
-void read_texts(spng_ctx* context, StoredPicture& picture, std::vector<std::uint8_t>& digits) {
+// Of several packets of XMP the last one counts.
+void read_xmp(spng_ctx* context, StoredPicture& picture) {
   std::uint32_t count = 0;
   if (spng_get_text(context, nullptr, &count) != 0) return;
   std::vector<spng_text> texts(count);
   if (spng_get_text(context, texts.data(), &count) != 0) return;
-  std::vector<std::uint8_t> as_text;
   for (const spng_text& text : texts) {
-    const std::string_view keyword(text.keyword);
-    if (keyword == "XML:com.adobe.xmp") {
-      assign(picture.xmp, text.text, text.length);
-    } else if (keyword == "exif" && text.type == SPNG_TEXT) {
-      assign(as_text, text.text, text.length);
-    } else if (keyword == "Raw profile type exif") {
-      digits = exif_in_digits({text.text, text.length});
-    }
+    if (std::string_view(text.keyword) == "XML:com.adobe.xmp") assign(picture.xmp, text.text, text.length);
   }
-  if (picture.exif.empty()) picture.exif = std::move(as_text);
 }
 
-void read_png_metadata(spng_ctx* context, StoredPicture& picture) {
+Result<void> read_png_metadata_of(const ByteReader& file, spng_ctx* context, StoredPicture& picture) {
   spng_exif exif{};
   if (spng_get_exif(context, &exif) == 0) assign(picture.exif, exif.data, exif.length);
   spng_iccp profile{};
   if (spng_get_iccp(context, &profile) == 0) assign(picture.icc, profile.profile, profile.profile_len);
-  std::vector<std::uint8_t> digits;
-  read_texts(context, picture, digits);
-  drop_exif_prefix(picture.exif);
-  if (picture.exif.empty()) picture.exif = std::move(digits);
-  picture.orientation = orientation_by(picture.exif, picture.xmp);
+  read_xmp(context, picture);
+  MILLRACE_TRY(const StatedOrientation stated, read_png_metadata(file));
+  picture.orientation = valid_orientation(stated.exif ? stated.exif : stated.xmp);
+  return {};
 }
 
 }  // namespace
@@ -155,7 +123,8 @@ Result<WhyCopied> read_png(PictureBytes file_untrusted, StoredPicture& picture) 
   int error = spng_set_png_buffer(context.get(), file_untrusted.data(), file_untrusted.size());
   if (error == 0) error = spng_get_ihdr(context.get(), &header);
   if (error != 0) return damaged_picture(spng_strerror(error));
-  if (is_animated_png(ByteReader(std::as_bytes(file_untrusted)))) return WhyCopied::kSeveral;
+  const ByteReader file(std::as_bytes(file_untrusted));
+  if (is_animated_png(file)) return WhyCopied::kSeveral;
   const bool is_indexed = header.color_type == SPNG_COLOR_TYPE_INDEXED;
   if (!is_indexed) {
     spng_trns key{};
@@ -171,7 +140,7 @@ Result<WhyCopied> read_png(PictureBytes file_untrusted, StoredPicture& picture) 
       picture.begin({{static_cast<int>(header.width), static_cast<int>(header.height)}, channels, bytes}));
   MILLRACE_TRY_VOID(read_png_pixels(context.get(), header, picture));
   if (is_indexed) MILLRACE_TRY_VOID(read_png_palette(context.get(), picture));
-  read_png_metadata(context.get(), picture);
+  MILLRACE_TRY_VOID(read_png_metadata_of(file, context.get(), picture));
   return WhyCopied::kNothing;
 }
 

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "kernels/l3/image.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 
 namespace millrace::cli {
 
@@ -65,10 +65,13 @@ void assign(std::vector<std::uint8_t>& to, const void* from, std::size_t bytes) 
   to.assign(begin, begin + bytes);
 }
 
+int valid_orientation(std::optional<std::uint32_t> stated) {
+  return stated && *stated >= 1 && *stated <= 8 ? static_cast<int>(*stated) : 1;
+}
+
 int orientation_by(PictureBytes exif, PictureBytes xmp) {
-  std::optional<std::uint32_t> orientation = exif_orientation(std::as_bytes(exif));
-  if (!orientation) orientation = xmp_orientation(std::as_bytes(xmp));
-  return orientation && *orientation >= 1 && *orientation <= 8 ? static_cast<int>(*orientation) : 1;
+  const std::optional<std::uint32_t> stated = exif_orientation(std::as_bytes(exif));
+  return valid_orientation(stated ? stated : xmp_orientation(std::as_bytes(xmp)));
 }
 
 void drop_exif_prefix(std::vector<std::uint8_t>& exif) {

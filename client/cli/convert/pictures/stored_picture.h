@@ -63,6 +63,8 @@ bool is_l3_size(std::uint64_t width, std::uint64_t height);
 
 void assign(std::vector<std::uint8_t>& to, const void* from, std::size_t bytes);
 
+// What is none of 1 ... 8 leaves a picture upright.
+int valid_orientation(std::optional<std::uint32_t> stated);
 // What exif_transpose() of Pillow goes by: EXIF where it has an orientation, else XMP. 1 where neither makes sense.
 int orientation_by(PictureBytes exif, PictureBytes xmp);
 // "Exif\0\0", which WebP and others may have before EXIF itself.

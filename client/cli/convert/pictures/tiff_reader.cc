@@ -218,14 +218,17 @@ bool read_tiff_palette(TIFF* tiff, const TiffFields& fields, StoredPicture& pict
   return true;
 }
 
-void read_tiff_metadata(TIFF* tiff, StoredPicture& picture) {
+void read_tiff_metadata(PictureBytes file, TIFF* tiff, StoredPicture& picture) {
   std::uint32_t bytes = 0;
   const void* data = nullptr;
   if (TIFFGetField(tiff, TIFFTAG_ICCPROFILE, &bytes, &data) == 1) assign(picture.icc, data, bytes);
   if (TIFFGetField(tiff, TIFFTAG_XMLPACKET, &bytes, &data) == 1) assign(picture.xmp, data, bytes);
+  // EXIF is a TIFF file itself. BigTIFF is not read as such.
   std::uint16_t orientation = 0;
-  if (TIFFGetField(tiff, TIFFTAG_ORIENTATION, &orientation) == 1) {
-    picture.orientation = orientation >= 1 && orientation <= 8 ? orientation : 1;
+  if (TIFFIsBigTIFF(tiff) == 0) {
+    picture.orientation = orientation_by(file, picture.xmp);
+  } else if (TIFFGetField(tiff, TIFFTAG_ORIENTATION, &orientation) == 1) {
+    picture.orientation = valid_orientation(orientation);
   } else {
     picture.orientation = orientation_by({}, picture.xmp);
   }
@@ -248,7 +251,7 @@ Result<WhyCopied> read_tiff(PictureBytes file_untrusted, StoredPicture& picture)
   if (!TiffParts(tiff.get(), fields, picture).read()) return tiff_error(source);
   if (fields.photometric == PHOTOMETRIC_PALETTE && !read_tiff_palette(tiff.get(), fields, picture))
     return damaged_picture("its palette is missing");
-  read_tiff_metadata(tiff.get(), picture);
+  read_tiff_metadata(file_untrusted, tiff.get(), picture);
   return WhyCopied::kNothing;
 }
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/formats/inflated_text.h"
 #include "daemon/formats/probe.h"
+#include "proto/metadata/inflated_text.h"
 #include "tests/support/pictures/png_file.h"
 #include "tests/support/pictures/test_images.h"
 

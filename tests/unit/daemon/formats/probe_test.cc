@@ -7,7 +7,7 @@
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/jpeg.h"
 #include "daemon/formats/probe.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 #include "tests/support/pictures/test_images.h"
 
 namespace millrace {

@@ -1,4 +1,4 @@
-#include "daemon/formats/inflated_text.h"
+#include "proto/metadata/inflated_text.h"
 
 #include <zlib.h>
 

@@ -1,4 +1,4 @@
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
 
 #include <bit>
 

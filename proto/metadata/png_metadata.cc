@@ -1,9 +1,9 @@
-#include "daemon/formats/png_metadata.h"
+#include "proto/metadata/png_metadata.h"
 
 #include <optional>
 
-#include "daemon/formats/inflated_text.h"
-#include "proto/base/exif_orientation.h"
+#include "proto/metadata/exif_orientation.h"
+#include "proto/metadata/inflated_text.h"
 
 namespace millrace {
 namespace {
@@ -143,36 +143,37 @@ Result<std::optional<std::uint32_t>> raw_profile_orientation(ByteView profile) {
   return exif_orientation(exif.view());
 }
 
-Result<void> read_exif(const Found& found, ImageHeader& header) {
-  if (found.exif) header.exif = exif_orientation(*found.exif);
+Result<void> read_exif(const Found& found, StatedOrientation& stated) {
+  if (found.exif) stated.exif = exif_orientation(*found.exif);
   if (found.exif || !found.raw_exif) return {};
   Result<void> result;
   MILLRACE_TRY_VOID(with_bytes_of(*found.raw_exif, [&](ByteView profile) {
     Result<std::optional<std::uint32_t>> orientation = raw_profile_orientation(profile);
-    if (orientation) header.exif = *orientation;
+    if (orientation) stated.exif = *orientation;
     if (!orientation) result = std::move(orientation).error();
   }));
   return result;
 }
 
-Result<void> read_xmp(const Found& found, ImageHeader& header) {
+Result<void> read_xmp(const Found& found, StatedOrientation& stated) {
   if (!found.xmp) return {};
   bool empty = false;
   MILLRACE_TRY_VOID(with_bytes_of(*found.xmp, [&](ByteView packet) {
     empty = packet.empty();
-    header.xmp = xmp_orientation(packet);
+    stated.xmp = xmp_orientation(packet);
   }));
   if (!empty || !found.international_xmp) return {};
-  return with_bytes_of(*found.international_xmp, [&](ByteView packet) { header.xmp = xmp_orientation(packet); });
+  return with_bytes_of(*found.international_xmp, [&](ByteView packet) { stated.xmp = xmp_orientation(packet); });
 }
 
 }  // namespace
 
-Result<void> read_png_metadata(const ByteReader& bytes_untrusted, ImageHeader& header) {
+Result<StatedOrientation> read_png_metadata(const ByteReader& bytes_untrusted) {
   const Found found = find_metadata(bytes_untrusted);
-  MILLRACE_TRY_VOID(read_exif(found, header));
-  if (header.exif) return {};
-  return read_xmp(found, header);
+  StatedOrientation stated;
+  MILLRACE_TRY_VOID(read_exif(found, stated));
+  if (!stated.exif) MILLRACE_TRY_VOID(read_xmp(found, stated));
+  return stated;
 }
 
 }  // namespace millrace

@@ -6,11 +6,20 @@
 // as Pillow has it (MAX_TEXT_CHUNK); one that is longer, or does not inflate, says nothing here.
 #pragma once
 
-#include "daemon/formats/format.h"
+#include <cstdint>
+#include <optional>
+
+#include "proto/base/byte_reader.h"
+#include "proto/base/result.h"
 
 namespace millrace {
 
-// Fills in header.exif and header.xmp. kExhausted: no memory for a text.
-Result<void> read_png_metadata(const ByteReader& bytes_untrusted, ImageHeader& header);
+// What a file says of its orientation, any number. Where EXIF says one, XMP is not looked at.
+struct StatedOrientation {
+  std::optional<std::uint32_t> exif, xmp;
+};
+
+// kExhausted: no memory for a text.
+Result<StatedOrientation> read_png_metadata(const ByteReader& bytes_untrusted);
 
 }  // namespace millrace
