@@ -1,4 +1,4 @@
-// Converted folders through a daemon: the pixels of the JPEG files, from the first access on.
+// Converted folders through a daemon: the pixels of the JPEG files, or of PNG and the like, from the first access on.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -40,20 +40,20 @@ Pass pass(const Daemon& daemon, const std::string& folder, const Recipe& recipe,
   return made;
 }
 
-void convert_to_packed(const std::string& from, const std::string& into) {
-  const Ran ran = run({"millrace", "convert", "--to", "packed", from, into, "--json"});
+void convert_to(const std::string& to, const std::string& from, const std::string& into) {
+  const Ran ran = run({"millrace", "convert", "--to", to, from, into, "--json"});
   CAPTURE(ran.errors, ran.output);
   REQUIRE(ran.status == 0);
   REQUIRE(parsed(ran.output).get<int>("converted") > 0);
 }
 
 // REQUIRES: names in the same order before and after.
-void require_equal_pixels(const std::string& jpegs, const std::string& packed) {
-  const Daemon daemon({.roots = {jpegs, packed}});
+void require_equal_pixels(const std::string& originals, const std::string& converted) {
+  const Daemon daemon({.roots = {originals, converted}});
   for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
     for (const Recipe& recipe :
          {Recipe::train(64), Recipe{.resize = ExactSize{{50, 40}}, .filter = Filter::kNearest}}) {
-      const Pass before = pass(daemon, jpegs, recipe, fidelity), after = pass(daemon, packed, recipe, fidelity);
+      const Pass before = pass(daemon, originals, recipe, fidelity), after = pass(daemon, converted, recipe, fidelity);
       REQUIRE(before.bad.size() == after.bad.size());
       REQUIRE_FALSE(before.pixels.empty());
       REQUIRE((before.pixels == after.pixels));
@@ -70,7 +70,7 @@ TEST_CASE("a converted folder gives the pixels of its JPEG files, upright and tu
   write_file(folder / "jpegs/class_01/grey.jpg", make_jpeg({.pixels = make_pixels(70, 90, 1, 5)}));
   write_file(folder / "jpegs/class_01/restarts.jpg",
              make_jpeg({.pixels = make_pixels(130, 90, 3, 5), .restart_interval = 3}));
-  convert_to_packed(folder / "jpegs", folder / "packed");
+  convert_to("packed", folder / "jpegs", folder / "packed");
 
   require_equal_pixels(folder / "jpegs", folder / "packed");
 }
@@ -80,8 +80,28 @@ TEST_CASE("converted photographs give the pixels of the photographs", "[system]"
   if (!photos) return;
   const TempFolder folder;
   copy_some_files(*photos, folder / "jpegs");
-  convert_to_packed(folder / "jpegs", folder / "packed");
+  convert_to("packed", folder / "jpegs", folder / "packed");
   require_equal_pixels(folder / "jpegs", folder / "packed");
+}
+
+TEST_CASE("lossless pictures converted to L3 give the pixels of their files, upright and turned", "[system]") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "in");
+  for (std::uint32_t channels = 1; channels <= 4; ++channels) {
+    const Pixels pixels = make_pixels(100, 81, channels, channels);
+    const std::string name = folder / ("in/" + std::to_string(channels));
+    write_file(name + ".png", make_png({.pixels = pixels}));
+    write_file(name + "_pnm.pnm", make_pnm({.pixels = pixels}));
+    if (channels != 2) write_file(name + "_bmp.bmp", make_bmp({.pixels = pixels}));
+    if (channels >= 3) write_file(name + "_webp.webp", make_webp({.pixels = pixels, .lossless = true}));
+  }
+  for (int orientation = 1; orientation <= 8; ++orientation)
+    write_file(folder / ("in/turned_" + std::to_string(orientation) + ".png"),
+               make_png({.pixels = make_pixels(80, 61, 3, 5), .exif_orientation = orientation}));
+  write_file(folder / "in/tiff.tif", make_tiff({.pixels = make_pixels(80, 61, 3, 6)}));
+  convert_to("l3", folder / "in", folder / "l3");
+
+  require_equal_pixels(folder / "in", folder / "l3");
 }
 
 TEST_CASE("a damaged packed file is one bad sample, with its reason, wherever the damage is", "[system]") {
@@ -90,7 +110,7 @@ TEST_CASE("a damaged packed file is one bad sample, with its reason, wherever th
   for (int i = 0; i < 6; ++i)
     write_file(folder / ("jpegs/" + std::to_string(i) + ".jpg"),
                make_jpeg({.pixels = make_pixels(120, 90, 3, static_cast<std::uint32_t>(i))}));
-  convert_to_packed(folder / "jpegs", folder / "packed");
+  convert_to("packed", folder / "jpegs", folder / "packed");
   const auto damage = [&](int file, auto place) {
     const std::string path = folder / ("packed/" + std::to_string(file) + ".mrp");
     auto bytes = read_file(path);
