@@ -59,12 +59,18 @@ int set_palette(spng_ctx* context, const StoredPicture& picture) {
   return error != 0 || colour_bytes == 3 ? error : spng_set_trns(context, &alpha);
 }
 
+// XMP as libspng borrows it until the file is written.
+struct LentXmp {
+  std::vector<std::uint8_t> text;  // and a zero
+  char nothing[1] = "";
+};
+
 // libspng borrows the bytes, and does not change them.
 char* borrowed(std::vector<std::uint8_t>& bytes) {
   return reinterpret_cast<char*>(bytes.data());
 }
 
-bool set_metadata(spng_ctx* context, StoredPicture& picture, std::vector<std::uint8_t>& xmp) {
+bool set_metadata(spng_ctx* context, StoredPicture& picture, LentXmp& xmp) {
   if (!picture.exif.empty()) {
     spng_exif exif{picture.exif.size(), borrowed(picture.exif)};
     if (spng_set_exif(context, &exif) != 0) return false;
@@ -75,17 +81,16 @@ bool set_metadata(spng_ctx* context, StoredPicture& picture, std::vector<std::ui
   }
   if (picture.xmp.empty()) return true;
   if (std::ranges::count(picture.xmp, 0) != 0) return false;
-  xmp = picture.xmp;
-  xmp.push_back(0);
-  char nothing[] = "";
+  xmp.text = picture.xmp;
+  xmp.text.push_back(0);
   spng_text text{};
   constexpr std::string_view kXmpKeyword = "XML:com.adobe.xmp";
   std::copy(kXmpKeyword.begin(), kXmpKeyword.end(), text.keyword);
   text.type = SPNG_ITXT;
   text.length = picture.xmp.size();
-  text.text = borrowed(xmp);
-  text.language_tag = nothing;
-  text.translated_keyword = nothing;
+  text.text = borrowed(xmp.text);
+  text.language_tag = xmp.nothing;
+  text.translated_keyword = xmp.nothing;
   return spng_set_text(context, &text, 1) == 0;
 }
 
@@ -104,7 +109,7 @@ Result<WhyCopied> write_png_picture(StoredPicture& picture, std::vector<std::uin
   if (error == 0) error = spng_set_ihdr(context.get(), &header);
   if (error == 0 && !picture.palette.empty()) error = set_palette(context.get(), picture);
   if (error != 0) return spng_error(error);
-  std::vector<std::uint8_t> xmp;
+  LentXmp xmp;
   if (!set_metadata(context.get(), picture, xmp)) return WhyCopied::kMetadata;
   error = spng_encode_image(context.get(), picture.row(0), picture.sample_bytes(), SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE);
   if (error != 0) return spng_error(error);
