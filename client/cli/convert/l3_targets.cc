@@ -23,9 +23,8 @@ class L3Target final : public ConvertTarget {
     MILLRACE_TRY(WhyCopied why, read_lossless(source_untrusted, picture_));
     if (why == WhyCopied::kNothing) why = encode(made);
     if (why != WhyCopied::kNothing) return Made{.why = why};
-    std::vector<std::uint8_t>& again = again_;
-    again = made;
-    if (!is_of_last(again)) return Error{Code::kInternal, "was not the same picture when its L3 file was decoded"};
+    again_ = made;
+    if (!is_of_last(again_)) return Error{Code::kInternal, "was not the same picture when its L3 file was decoded"};
     return Made{.name = name_with_ending(file.name, kL3Ending, file.siblings, is_lossless_name)};
   }
 

@@ -2,6 +2,7 @@
 #include <tiffio.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -93,12 +94,21 @@ TiffFields fields_of(TIFF* tiff) {
   return fields;
 }
 
+// Compressions that the daemon decodes, but for JPEG.
+bool is_decoded(std::uint16_t compression) {
+  constexpr std::array<std::uint16_t, 8> kDecoded{
+      COMPRESSION_NONE, COMPRESSION_CCITTRLE,      COMPRESSION_CCITTFAX3, COMPRESSION_CCITTFAX4,
+      COMPRESSION_LZW,  COMPRESSION_ADOBE_DEFLATE, COMPRESSION_DEFLATE,   COMPRESSION_PACKBITS};
+  return std::ranges::find(kDecoded, compression) != kDecoded.end();
+}
+
 // Why pictures of these fields are copied.
 WhyCopied why_not(const TiffFields& fields) {
   if (fields.photometric == PHOTOMETRIC_SEPARATED) return WhyCopied::kCmyk;
   if (fields.format != SAMPLEFORMAT_UINT || fields.bits > 16) return WhyCopied::kSampleKind;
   if (fields.samples > 4) return WhyCopied::kChannels;
   if (fields.compression == COMPRESSION_JPEG || fields.compression == COMPRESSION_OJPEG) return WhyCopied::kLossy;
+  if (!is_decoded(fields.compression)) return WhyCopied::kKind;
   const bool is_small = fields.bits == 1 || fields.bits == 2 || fields.bits == 4;
   const bool is_plain = fields.planes == PLANARCONFIG_CONTIG || fields.samples == 1;
   bool is_held = false;
@@ -131,21 +141,22 @@ class TiffParts {
   TiffParts(TIFF* tiff, const TiffFields& fields, StoredPicture& picture)
       : tiff_(tiff), fields_(fields), picture_(picture) {}
 
-  // false: libtiff has said why, or the sizes make no sense.
-  bool read() {
+  // kNothing: the picture is there. kKind: a strip or tile is larger than kMostStrip. Error: what libtiff says.
+  Result<WhyCopied> read(const TiffInMemory& source) {
     std::uint32_t wide = fields_.width, high = fields_.height;
     const bool is_tiled = TIFFIsTiled(tiff_) != 0;
     if (is_tiled) {
       if (TIFFGetField(tiff_, TIFFTAG_TILEWIDTH, &wide) != 1 || TIFFGetField(tiff_, TIFFTAG_TILELENGTH, &high) != 1)
-        return false;
+        return tiff_error(source);
     } else {
       TIFFGetFieldDefaulted(tiff_, TIFFTAG_ROWSPERSTRIP, &high);
       high = std::min(high, fields_.height);
     }
     const tmsize_t row = is_tiled ? TIFFTileRowSize(tiff_) : TIFFScanlineSize(tiff_);
     const tmsize_t part = is_tiled ? TIFFTileSize(tiff_) : TIFFVStripSize(tiff_, high);
-    if (wide == 0 || high == 0 || row <= 0 || part <= 0 || part / row < static_cast<tmsize_t>(high)) return false;
-    if (static_cast<std::size_t>(part) > kMostStrip) return false;
+    if (wide == 0 || high == 0 || row <= 0 || part <= 0 || part / row < static_cast<tmsize_t>(high))
+      return tiff_error(source);
+    if (static_cast<std::size_t>(part) > kMostStrip) return WhyCopied::kKind;
     bytes_.resize(static_cast<std::size_t>(part));
     row_ = static_cast<std::size_t>(row);
     is_apart_ = fields_.planes != PLANARCONFIG_CONTIG && fields_.samples > 1;
@@ -154,13 +165,15 @@ class TiffParts {
         for (std::uint64_t left = 0; left < fields_.width; left += wide) {
           const auto x = static_cast<std::uint32_t>(left), y = static_cast<std::uint32_t>(top);
           const std::uint32_t rows = std::min(high, fields_.height - y);
-          if (!(is_tiled ? read_tile(x, y, plane) : read_strip(y, rows, plane))) return false;
+          // What libtiff has nothing for it leaves as it was, and calls it good: then it is black.
+          std::ranges::fill(bytes_, std::uint8_t{0});
+          if (!(is_tiled ? read_tile(x, y, plane) : read_strip(y, rows, plane))) return tiff_error(source);
           for (std::uint32_t i = 0; i < rows; ++i)
             keep(bytes_.data() + i * row_, x, std::min(wide, fields_.width - x), y + i, plane);
         }
       }
     }
-    return true;
+    return WhyCopied::kNothing;
   }
 
  private:
@@ -248,7 +261,8 @@ Result<WhyCopied> read_tiff(PictureBytes file_untrusted, StoredPicture& picture)
   // By libdeflate it takes data that is too long for a strip or tile, and writes none of it, for good.
   if (fields.compression == COMPRESSION_ADOBE_DEFLATE || fields.compression == COMPRESSION_DEFLATE)
     TIFFSetField(tiff.get(), TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
-  if (!TiffParts(tiff.get(), fields, picture).read()) return tiff_error(source);
+  MILLRACE_TRY(const WhyCopied why, TiffParts(tiff.get(), fields, picture).read(source));
+  if (why != WhyCopied::kNothing) return why;
   if (fields.photometric == PHOTOMETRIC_PALETTE && !read_tiff_palette(tiff.get(), fields, picture))
     return damaged_picture("its palette is missing");
   read_tiff_metadata(file_untrusted, tiff.get(), picture);
