@@ -2,8 +2,7 @@
 
 import io
 
-import numpy
-from PIL import Image
+from pillow_side import Image, numpy
 
 
 def noisy_gradient(rng, width, height, bands):
