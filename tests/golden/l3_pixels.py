@@ -125,6 +125,8 @@ def make_copied(rng):
     yield "copied13.pgm", b"P5 2 1 15\n\1\2", "scaled"
     yield "copied14.pgm", b"P2 2 1 255\n1 2", "rare_kind"
     yield "copied15.ppm", b"P6 1 1 65535\n123456", "scaled"
+    yield "copied16.png", saved(Image.new("L", ((1 << 20) + 1, 1)), format="PNG"), "too_large"
+    yield "copied17.tiff", tiff_files.tiff(tiff_files.shape(2, 2, 8, 2, 5, _338=(tiff_files.SHORT, [0, 0])), [bytes(20)]), "channels"
 
 
 class Collector:
