@@ -89,7 +89,7 @@ class Aim:
         if self.value is None:
             return [self.figure, "not measured", aim, "not measured"]
         met = self.value >= self.bound if self.at_least else self.value <= self.bound
-        return [self.figure, f"{self.value:.3g}{self.unit}", aim, "met" if met else "**missed**"]
+        return [self.figure, f"{self.value:.4g}{self.unit}", aim, "met" if met else "**missed**"]
 
 
 def aims(found: Measured) -> Iterator[Aim]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the picture sets of l3.py, the same in every run: FOLDER/png/SET/NAME.png, FOLDER/epoch and FOLDER/sets.json.
 
-l3_sets.py DATA FOLDER [--quick]     DATA has kodak and photos; --quick draws some three pictures of a set
+l3_sets.py DATA FOLDER     DATA has kodak and photos
 
 Sets of sizes, such as 1920x1080, and the pictures of FOLDER/epoch are photographs beside each other, cut to squares, as
 many as the picture holds. So their pixels are as noisy as photographs are, which enlarged ones would not be.
@@ -28,9 +28,8 @@ from l3_screens import draw_screens
 
 Pictures = dict[str, np.ndarray]
 SIZES = ((1280, 720), (1920, 1080), (2048, 1024), (3840, 2160))
-EPOCH_SIZE, EPOCH_PICTURES = (2048, 1024), 8
+EPOCH_SIZE, EPOCH_PICTURES = (2048, 1024), 4
 SQUARE = 256
-QUICK = 3  # pictures of a set; but of those that count most all
 _SCIKIT = Path(skimage.__file__).parent / "data"
 _PYDICOM = Path(pydicom.__file__).parent / "data" / "test_files"
 _MATPLOTLIB = Path(matplotlib.get_data_path(), "sample_data")
@@ -41,7 +40,8 @@ class Sets:
 
     def __init__(self, data: Path) -> None:
         self._kodak = sorted((data / "kodak").glob("*.png"))
-        self._photographs = sorted(path for path in (data / "photos").iterdir() if _is_rgb(path))
+        self._photographs = sorted((data / "photos").glob("*.*"))
+        self._large = [path for path in self._photographs if min(_size_and_mode(path)[0]) >= SQUARE]
         if not self._kodak or not self._photographs:
             raise SystemExit(f"no pictures in {data}/kodak or {data}/photos")
         self.notes: list[str] = []
@@ -50,7 +50,7 @@ class Sets:
         return {path.stem: _rgb(path) for path in self._kodak}
 
     def photographs(self) -> Pictures:
-        return {path.stem: _rgb(path) for path in self._photographs[::10]}
+        return {path.stem: _rgb(path) for path in self._photographs[::6] if _size_and_mode(path)[1] == "RGB"}
 
     def grey(self) -> Pictures:
         return {
@@ -122,14 +122,14 @@ class Sets:
         return picture
 
     def _square(self, number: int) -> np.ndarray:
-        photograph = _rgb(self._photographs[number % len(self._photographs)])
+        photograph = _rgb(self._large[number % len(self._large)])
         top, left = (photograph.shape[0] - SQUARE) // 2, (photograph.shape[1] - SQUARE) // 2
         return photograph[top : top + SQUARE, left : left + SQUARE]
 
 
-def _is_rgb(path: Path) -> bool:
+def _size_and_mode(path: Path) -> tuple[tuple[int, int], str]:
     with Image.open(path) as picture:
-        return picture.mode == "RGB" and min(picture.size) >= SQUARE
+        return picture.size, picture.mode
 
 
 def _rgb(path: Path) -> np.ndarray:
@@ -171,7 +171,7 @@ def _balls() -> tuple[np.ndarray, np.ndarray]:
 def all_sets(sets: Sets) -> Iterator[tuple[str, str, Callable[[], Pictures]]]:
     """Name, title, and what makes its pictures."""
     yield "kodak", "Kodak", sets.kodak
-    yield "photographs", "photographs, every tenth", sets.photographs
+    yield "photographs", "photographs, every sixth", sets.photographs
     yield "screens", "screens and documents", sets.screens
     yield "renders", "render", sets.renders
     yield "rgba", "RGBA", sets.rgba
@@ -203,11 +203,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     sets, about = Sets(given.data), []
     for name, title, make in all_sets(sets):
-        pictures = dict(list(make().items())[: QUICK if given.quick else None])
+        pictures = make()
         for picture_name, picture in pictures.items():
             write_png(picture, given.folder / "png" / name / f"{picture_name}.png")
         raw = sum(picture.nbytes for picture in pictures.values())
