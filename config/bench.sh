@@ -64,6 +64,19 @@ bench_peers() {
   "$(python_of venv-peers)" "$top/tests/bench/peers/bench.py" "$@"
 }
 
+prepare_bench_l3() {
+  deps build test
+  configure release -DMILLRACE_BUILD_TESTS=ON
+  compile release bin/millrace bin/millraced bin/millrace_bench_l3
+  python_with venv-peers-l3 tests/bench/peers/requirements-l3.txt
+  find_test_data
+}
+
+bench_l3() {
+  prepare_bench_l3
+  "$top/tests/bench/peers/l3.py" "$@"
+}
+
 prepare_bench_service() {
   deps build test
   configure release -DMILLRACE_BUILD_TESTS=ON
@@ -129,6 +142,7 @@ bench() {
     --python) shift; bench_python "$@" ;;
     --resample) shift; bench_resample "$@" ;;
     --peers) shift; bench_peers "$@" ;;
+    --l3) shift; bench_l3 "$@" ;;
     --fpga-model) shift; bench_fpga_model "$@" ;;
     --publish) shift; bench_publish "$@" ;;
     *) bench_service "$@" ;;

@@ -61,6 +61,9 @@ usage: $me COMMAND [ARGUMENTS]
                     8 GB on the disk, and 200 Debian packages; the run itself takes half an hour
   bench --publish   all of these, with the photographs in MILLRACE_TEST_DATA, and the results into the plot of tests/bench/README.md and the tables
                     there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
+  bench --l3 [--quick] [--rounds N] [--data FOLDER]
+                    L3 beside libpng, QOI, lossless WebP, JPEG XL, LZ4 and others from PyPI, in a virtual environment of its own; with
+                    --quick some two minutes
   bench --fpga-model [--data FOLDER] [--card u50|u250] [--source jpeg|packed] [--explore] [--json] ...
                     a model of decoders on FPGAs, driven by the symbols of photographs: how far it is from published designs, then a design's
                     images/s, what binds it, resources and power; with --explore, which takes some minutes, all designs under the cards'
