@@ -51,7 +51,8 @@ def _pages(dice: random.Random, picture: str) -> dict[str, tuple[int, int, str]]
         for _ in range(9)
     )
     style = "<style>body{font:16px/1.5 'DejaVu Sans',sans-serif;margin:32px}td{border:1px solid #ccc;padding:2px 12px}"
-    style += ".card{display:inline-block;vertical-align:top;width:29%;margin:1%;border-radius:12px;padding:12px;background:#2b3040;box-shadow:0 4px 12px #0008}"
+    style += ".card{display:inline-block;vertical-align:top;width:29%;margin:1%}"
+    style += ".card{border-radius:12px;padding:12px;background:#2b3040;box-shadow:0 4px 12px #0008}"
     style += ".dark{background:#181b24;color:#dde}button{background:linear-gradient(#28f,#15b);color:#fff;border:0;padding:8px 24px}"
     style += "pre{font:15px/1.4 'DejaVu Sans Mono',monospace}</style>"
     return {
