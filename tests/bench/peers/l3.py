@@ -3,7 +3,7 @@
 
     config/setup.sh bench --l3 [--quick] [--rounds N] [--data FOLDER]    # builds what it needs, then this
     tests/bench/peers/l3.py [--quick] ...                                # again, with what was built
-    VENV/bin/python tests/bench/peers/l3.py --environments /nowhere      # with packages of one's own: requirements-l3.txt
+    VENV/bin/python tests/bench/peers/l3.py [--quick] ...                # without config/setup.sh: VENV has requirements-l3.txt
 
 Draws sets of pictures (l3_sets.py), converts them to L3 by `millrace convert --to l3`, has the others write theirs, and prints:
 sizes by set, decoding, loading with decoding, epochs of `millrace run`, and each aim with what came of it. A miss fails nothing.
@@ -46,6 +46,7 @@ PEERS = {
     "lz4": False,
 }
 READ_PNG = ("libpng", "pillow", "kornia_rs", "dali")
+PROGRAMS = ("millrace", "millraced", "millrace_bench_l3")
 OURS = ("png", "l3.avx512", "l3.avx2", "l3.scalar", "crop", "fast", "best")
 
 
@@ -154,8 +155,8 @@ def say(what: str) -> None:
 
 def run(given: argparse.Namespace, folder: Path) -> Measured:
     say("draws pictures")
-    draw = [str(given.python), str(HERE / "l3_sets.py"), str(given.data), str(folder)]
-    subprocess.run(draw, check=True)
+    if subprocess.run([str(given.python), str(HERE / "l3_sets.py"), str(given.data), str(folder)]).returncode != 0:
+        raise SystemExit(f"{given.python} draws no pictures: config/setup.sh bench --l3 installs what it needs")
     about = json.loads((folder / "sets.json").read_text())
     say("converts them to L3")
     convert = [str(given.programs / "millrace"), "convert", "--to", "l3", "--effort", "best", str(folder / "png"), str(folder / "l3")]
@@ -185,6 +186,9 @@ def main() -> None:
     given.data = given.data or Path(os.environ.get("MILLRACE_TEST_DATA", TOP.parent / "shared" / "data"))
     own = given.environments / "venv-peers-l3" / "bin" / "python"
     given.python = own if own.exists() else Path(sys.executable)
+    for name in PROGRAMS:
+        if not (given.programs / name).exists():
+            raise SystemExit(f"there is no {given.programs / name}: config/setup.sh bench --l3 builds it")
     with tempfile.TemporaryDirectory(prefix="millrace_l3_") as folder:
         print_report(run(given, Path(folder)))
 
