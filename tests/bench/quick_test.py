@@ -51,7 +51,7 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
     wanted = SERVICE | ENGINE | PACKED | CACHE | HOST | ISOLATION | STAGES
-    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "packed", "engine", "cache", "idle", "isolation", "observe"]
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "l3", "packed", "engine", "cache", "idle", "isolation", "observe"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if os.geteuid() == 0:

@@ -20,7 +20,8 @@ FileVector example_of_the_readme() {
   for (std::string line; std::getline(readme, line);) {
     if (line.starts_with("###")) is_in_it = line == "### A worked example";
     std::size_t at = 0;
-    if (!is_in_it || std::from_chars(line.data() + 2, line.data() + line.size(), at).ec != std::errc{}) continue;
+    const bool is_row = is_in_it && line.starts_with("| ");
+    if (!is_row || std::from_chars(line.data() + 2, line.data() + line.size(), at).ec != std::errc{}) continue;
     REQUIRE(at == file.size());
     const std::size_t first = line.find('`') + 1;
     std::istringstream bytes(line.substr(first, line.find('`', first) - first));
