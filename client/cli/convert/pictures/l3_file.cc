@@ -9,13 +9,13 @@
 namespace millrace::cli {
 namespace {
 
-using namespace kernels::l3;
+namespace l3 = kernels::l3;
 
 Result<void> read_version1(PictureBytes file, StoredPicture& picture) {
-  Version1Image image;
+  l3::Version1Image image;
   if (const std::string wrong = image.read(file); !wrong.empty()) return damaged_picture(wrong);
   MILLRACE_TRY_VOID(picture.begin({image.head().size, 3, 1}));
-  if (image.decode(kernels::whole(image.head().size), {}, picture.samples()) != Version1Image::Outcome::kFine)
+  if (image.decode(kernels::whole(image.head().size), {}, picture.samples()) != l3::Version1Image::Outcome::kFine)
     return damaged_picture("a patch whose rows do not add up to its size");
   return {};
 }
@@ -24,17 +24,18 @@ Result<void> read_version1(PictureBytes file, StoredPicture& picture) {
 
 Result<void> read_l3(std::vector<std::uint8_t>& file_untrusted, StoredPicture& picture) {
   const std::size_t size = file_untrusted.size();
-  file_untrusted.resize(size + kPadding);
+  file_untrusted.resize(size + l3::kPadding);
   const PictureBytes file = PictureBytes(file_untrusted).first(size);
-  if (is_version1(file)) return read_version1(file, picture);
-  if (!is_l3(file)) return damaged_picture("it does not begin as an L3 file does");
-  Image image;
-  if (const std::string wrong = image.read(file, Check::kChecksums); !wrong.empty()) return damaged_picture(wrong);
-  const Head& head = image.head();
+  if (l3::is_version1(file)) return read_version1(file, picture);
+  if (!l3::is_l3(file)) return damaged_picture("it does not begin as an L3 file does");
+  l3::Image image;
+  if (const std::string wrong = image.read(file, l3::Check::kChecksums); !wrong.empty()) return damaged_picture(wrong);
+  const l3::Head& head = image.head();
   MILLRACE_TRY_VOID(picture.begin({head.size, head.channels, head.bytes()}));
-  const auto decoder = std::make_unique<Decoder>();
-  const Outcome outcome = decoder->decode(image, kernels::whole(head.size), Form::kStored, {}, picture.samples());
-  if (!outcome.is_fine()) return damaged_picture(kernels::l3::text_of(outcome));
+  const auto decoder = std::make_unique<l3::Decoder>();
+  const l3::Outcome outcome =
+      decoder->decode(image, kernels::whole(head.size), l3::Form::kStored, {}, picture.samples());
+  if (!outcome.is_fine()) return damaged_picture(l3::text_of(outcome));
   picture.orientation = head.orientation;
   picture.colour_bytes = head.colour_bytes;
   picture.palette.assign(image.palette().begin(), image.palette().end());
