@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "kernels/l3/encoding/code_chooser.h"
