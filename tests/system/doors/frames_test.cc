@@ -34,7 +34,9 @@ struct Shared {
     const std::string before = steady->output();
     CHECK(eventually([&] { return steady->output().size() > before.size() + 100; }));
     CHECK(steady->running());
-    CHECK(daemon->connect().ping());
+    const auto answered = daemon->connect().ping(std::chrono::seconds(60));  // a busy machine's sanitizer is slow
+    CAPTURE(answered ? "" : answered.error().message);
+    CHECK(answered);
     CHECK(daemon->running());
   }
 
