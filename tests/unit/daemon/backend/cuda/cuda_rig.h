@@ -49,7 +49,7 @@ inline CudaSettings small_settings() {
           .lanes = 1,
           .memory = 128_MiB,
           .staging = 32_MiB,
-          .hang = std::chrono::seconds(50),  // simulated kernels are slow under a sanitizer
+          .hang = std::chrono::minutes(5),  // simulated kernels are slow under a sanitizer
           .worker = bin_folder() + "/millrace-cuda"};
 }
 
